@@ -1,0 +1,67 @@
+// Dispatch: which filled instance of a family of kernels serves a device on this machine.
+#pragma once
+#include "linnet/core/dtype.h"
+#include "linnet/core/error.h"
+
+namespace linnet {
+
+/// The levels of the CPU kernels. `plain` is the readable loops: the reference for every other level.
+enum class Level { plain, portable, avx2, avx512 };
+const char* name(Level level);
+
+Level best_level();               ///< the highest level that this machine and this build have
+Level level();                    ///< the level in use: the best, unless one was forced
+void force_level(Level level);    ///< throws where this machine or this build lacks it
+void unforce_level();             ///< back to the best; also settable by LINNET_LEVEL=plain|portable|avx2|avx512
+
+[[noreturn]] void throw_no_cuda();  ///< Error: built without CUDA, and what to do
+bool cuda_available();              ///< false: this build has no CUDA
+
+/// The instances of one family of kernels, nullptr where there is none: the next lower level serves then.
+template <class Table>
+struct Instances {
+  const Table* plain;
+  const Table* portable;
+  const Table* avx2 = nullptr;
+  const Table* avx512 = nullptr;
+  const Table* cuda = nullptr;
+
+  const Table& of(Device device) const {
+    if (device == Device::cuda) {
+      if (!cuda) throw_no_cuda();
+      return *cuda;
+    }
+    switch (level()) {
+      case Level::avx512:
+        if (avx512) return *avx512;
+        [[fallthrough]];
+      case Level::avx2:
+        if (avx2) return *avx2;
+        [[fallthrough]];
+      case Level::portable:
+        if (portable) return *portable;
+        [[fallthrough]];
+      case Level::plain: break;
+    }
+    return *plain;
+  }
+};
+
+}  // namespace linnet
+
+// LINNET_INSTANCES(Table, name): all levels' `name` in one Instances<Table>, each defined as
+// `namespace linnet::<level> { extern const Table name; }`.
+#define LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name)     \
+  namespace linnet::plain { extern const Table name; }     \
+  namespace linnet::portable { extern const Table name; }
+#ifdef LINNET_HAS_X86_LEVELS
+#define LINNET_DECLARE_LEVELS(Table, name)               \
+  LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name)         \
+  namespace linnet::avx2 { extern const Table name; }    \
+  namespace linnet::avx512 { extern const Table name; }
+#define LINNET_INSTANCES(name) \
+  { &::linnet::plain::name, &::linnet::portable::name, &::linnet::avx2::name, &::linnet::avx512::name }
+#else
+#define LINNET_DECLARE_LEVELS(Table, name) LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name)
+#define LINNET_INSTANCES(name) { &::linnet::plain::name, &::linnet::portable::name }
+#endif
