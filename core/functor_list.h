@@ -2,24 +2,28 @@
 #pragma once
 
 // X(Functor, name, what the slope needs: nothing, input or output)
-#define LINNET_UNARY_OPS(X)                \
-  X(Neg, neg, nothing)                     \
-  X(Abs, abs, input)                       \
-  X(Exp, exp, output)                      \
-  X(Log, log, input)                       \
-  X(Sqrt, sqrt, output)                    \
-  X(Square, square, input)                 \
-  X(Tanh, tanh, output)                    \
-  X(Sigmoid, sigmoid, output)              \
-  X(Relu, relu, output)                    \
-  X(Gelu, gelu, input)                     \
-  X(GeluTanh, gelu_tanh, input)            \
-  X(Elu1, elu1, output)                    \
-  X(Elu, elu, input)           /* p: alpha */          \
-  X(Softplus, softplus, input)             \
-  X(Clamp, clamp, input)       /* p: low, q: high */   \
-  X(PowScalar, pow_scalar, input) /* p: exponent */    \
-  X(Affine, affine, nothing)   /* p x + q */
+#define LINNET_UNARY_OPS_WITHOUT_PARAMETERS(X) \
+  X(Neg, neg, nothing)                         \
+  X(Abs, abs, input)                           \
+  X(Exp, exp, output)                          \
+  X(Log, log, input)                           \
+  X(Sqrt, sqrt, output)                        \
+  X(Square, square, input)                     \
+  X(Tanh, tanh, output)                        \
+  X(Sigmoid, sigmoid, output)                  \
+  X(Relu, relu, output)                        \
+  X(Gelu, gelu, input)                         \
+  X(GeluTanh, gelu_tanh, input)                \
+  X(Elu1, elu1, output)                        \
+  X(Softplus, softplus, input)
+
+#define LINNET_UNARY_OPS_WITH_PARAMETERS(X)                  \
+  X(Elu, elu, input)                /* p: alpha */           \
+  X(Clamp, clamp, input)            /* p: low, q: high */    \
+  X(PowScalar, pow_scalar, input)   /* p: exponent */        \
+  X(Affine, affine, nothing)        /* p x + q */
+
+#define LINNET_UNARY_OPS(X) LINNET_UNARY_OPS_WITHOUT_PARAMETERS(X) LINNET_UNARY_OPS_WITH_PARAMETERS(X)
 
 // X(Functor, name)
 #define LINNET_BINARY_OPS(X) \
