@@ -11,3 +11,7 @@
 #include "linnet/core/safetensors.h"
 #include "linnet/core/tensor.h"
 #include "linnet/core/threads.h"
+#include "linnet/ops/compare.h"
+#include "linnet/ops/elementwise.h"
+#include "linnet/ops/reduce.h"
+#include "linnet/ops/shape_ops.h"

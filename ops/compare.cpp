@@ -1,0 +1,79 @@
+#include "linnet/ops/compare.h"
+
+#include "linnet/autograd/record.h"
+#include "linnet/core/compute.h"
+
+namespace linnet {
+
+namespace {
+
+#define LINNET_ROW(Functor, name) #name,
+constexpr const char* kNames[] = {LINNET_COMPARE_OPS(LINNET_ROW)};
+#undef LINNET_ROW
+
+// Integers compare as f64, which holds every one of them.
+Tensor comparable(const Tensor& x) { return is_float(x.dtype()) ? x : x.to(Dtype::f64); }
+
+Tensor compare(CompareOp op, const Tensor& a, const Tensor& b) {
+  check_same_dtype(kNames[static_cast<int>(op)], a, b);
+  return compute::compare(op, comparable(a), comparable(b));
+}
+
+Tensor compare(CompareOp op, const Tensor& a, double b) {
+  Tensor x = comparable(a);
+  return compute::compare(op, x, Tensor::scalar(b, x.dtype(), x.device()));
+}
+
+// As numbers, 0 for false: their product is 0 where one is, their sum where both are.
+Tensor numbers(const char* op, const Tensor& mask) {
+  LINNET_CHECK(mask.dtype() == Dtype::u8, op, ": the mask is ", mask.dtype(), ", u8 wanted");
+  return mask.to(Dtype::f32);
+}
+
+}  // namespace
+
+#define LINNET_ROW(Functor, name)                                                                                 \
+  Tensor name(const Variable& a, const Variable& b) { return compare(CompareOp::Functor, a.value(), b.value()); } \
+  Tensor name(const Variable& a, double b) { return compare(CompareOp::Functor, a.value(), b); }
+LINNET_COMPARE_OPS(LINNET_ROW)
+#undef LINNET_ROW
+
+Tensor logical_and(const Tensor& a, const Tensor& b) {
+  Tensor x = numbers("logical_and", a), y = numbers("logical_and", b);
+  broadcast_shapes("logical_and", a.shape(), b.shape());
+  return compare(CompareOp::NotEqual, compute::mul(x, y), 0.0);
+}
+
+Tensor logical_or(const Tensor& a, const Tensor& b) {
+  Tensor x = numbers("logical_or", a), y = numbers("logical_or", b);
+  broadcast_shapes("logical_or", a.shape(), b.shape());
+  return compare(CompareOp::NotEqual, compute::add(x, y), 0.0);
+}
+
+Tensor logical_not(const Tensor& a) { return compare(CompareOp::Equal, numbers("logical_not", a), 0.0); }
+
+Variable where(const Tensor& mask, const Variable& av, const Variable& bv) {
+  LINNET_CHECK(mask.dtype() == Dtype::u8, "where: the mask is ", mask.dtype(), ", u8 wanted");
+  check_same_dtype("where", av.value(), bv.value());
+  const Shape shape_a = av.shape(), shape_b = bv.shape();
+  const bool want_a = wants_grad(av), want_b = wants_grad(bv);
+  return record("where", compute::where(mask, av.value(), bv.value()), {av, bv}, keep(mask),
+                [=](const Tensor& dy, const Tensor& m) -> Gradients {
+                  Tensor zero = Tensor::scalar(0, dy.dtype(), dy.device()), da, db;
+                  if (want_a) da = compute::sum_to(compute::where(m, dy, zero), shape_a);
+                  if (want_b) db = compute::sum_to(compute::where(m, zero, dy), shape_b);
+                  return {da, db};
+                });
+}
+
+Variable where(const Tensor& mask, const Variable& a, double b) {
+  return where(mask, a, Tensor::scalar(b, a.dtype(), a.device()));
+}
+
+Variable where(const Tensor& mask, double a, const Variable& b) {
+  return where(mask, Tensor::scalar(a, b.dtype(), b.device()), b);
+}
+
+Tensor argmax(const Variable& x, int64_t axis) { return compute::argmax(x.value(), axis); }
+
+}  // namespace linnet
