@@ -5,11 +5,9 @@
 #include <initializer_list>
 
 #include "linnet/autograd/variable.h"
+#include "linnet/ops/reduce_kind.h"  // Reduce: how a loss gathers its elements
 
 namespace linnet {
-
-/// How a loss becomes one number: not at all, the sum, or the mean over what counts.
-enum class Reduce { none, sum, mean };
 
 Variable sum(const Variable& x, std::initializer_list<int64_t> axes = {}, bool keep = false);   ///< of nothing: 0
 Variable mean(const Variable& x, std::initializer_list<int64_t> axes = {}, bool keep = false);  ///< of nothing: NaN
