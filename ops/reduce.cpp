@@ -52,6 +52,7 @@ Variable sum_over(const char* op, const Variable& x, Axes axes, bool keep_axes, 
   const double n = static_cast<double>(p.count);
   Tensor y = compute::reduce(Reduction::sum, x.value(), axes, keep_axes);
   if (average) y = divide(y, n);
+  // records: sum, mean
   return record(op, y, {x}, keep(), [p, n, average, shape = x.shape()](const Tensor& dy) -> Gradients {
     return {compute::broadcast_to((average ? divide(dy, n) : dy).reshape(p.kept), shape)};
   });
@@ -62,6 +63,7 @@ Variable extreme_over(const char* op, Reduction kind, const Variable& xv, Axes a
   LINNET_CHECK(p.count > 0 || p.kept.numel() == 0, op, ": the reduced axes of ", xv.shape(), " have no element");
   Tensor y = p.kept.numel() == 0 ? Tensor::empty(p.result, xv.dtype(), xv.device())
                                  : compute::reduce(kind, xv.value(), axes, keep_axes);
+  // records: max, min
   return record(
       op, y, {xv}, keep(xv.value(), y), [p](const Tensor& dy, const Tensor& x, const Tensor& out) -> Gradients {
         Tensor chosen = compute::compare(CompareOp::Equal, x, out.reshape(p.kept));

@@ -20,10 +20,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 };
 
 // Each spelled "linnet/core/tensor.h" or <vector>, as it stands between the quotes or brackets.
-std::vector<std::string> quoted_includes(const std::string& text){
-    return repo::matches(text, R"(#\s*include\s*"([^"]*)") ");
-} std::vector<std::string> bracket_includes(const std::string& text) {
-  return repo::matches(text, R"(#\s*include\s*<([^>]*)>)");
+std::vector<std::string> quoted_includes(const std::string& text) {
+  return repo::matches(text, "#\\s*include\\s*\"([^\"]*)\"");
+}
+std::vector<std::string> bracket_includes(const std::string& text) {
+  return repo::matches(text, "#\\s*include\\s*<([^>]*)>");
 }
 
 // What is wrong with this include, or nothing.
