@@ -32,8 +32,7 @@ std::vector<Variable> record(const char* op, std::vector<Tensor> outputs, std::s
 bool records(std::span<const Variable> inputs);
 
 template <size_t N, class First, class F, size_t... I>
-Gradients call(const F& f, const First& dy, [[maybe_unused]] std::span<const Tensor> kept,
-               std::index_sequence<I...>) {
+Gradients call(const F& f, const First& dy, [[maybe_unused]] std::span<const Tensor> kept, std::index_sequence<I...>) {
   return f(dy, kept[I]...);
 }
 

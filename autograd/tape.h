@@ -10,29 +10,31 @@
 namespace linnet {
 
 struct TapeOptions {
-  bool training = true;        ///< dropout and running statistics are on
-  bool check_finite = false;   ///< name the op that first produced NaN or infinity, forward or backward
+  bool training = true;       ///< dropout and running statistics are on
+  bool check_finite = false;  ///< name the op that first produced NaN or infinity, forward or backward
 };
 
 /// One recorded op, as tape.report() shows it.
 struct TapeRow {
   std::string op;
-  Shape shape;                 ///< of its first output
+  Shape shape;  ///< of its first output
   Dtype dtype;
-  int64_t bytes_kept;          ///< held for the way back; a storage counts at the first op that keeps it
-  double forward_ms;           ///< since the op before it was recorded (or the tape began)
-  double backward_ms;          ///< 0 before backward, and where no gradient came
-  std::vector<int64_t> inputs; ///< rows that made its inputs; -1 is a leaf or a constant
+  int64_t bytes_kept;           ///< held for the way back; a storage counts at the first op that keeps it
+  double forward_ms;            ///< since the op before it was recorded (or the tape began)
+  double backward_ms;           ///< 0 before backward, and where no gradient came
+  std::vector<int64_t> inputs;  ///< rows that made its inputs; -1 is a leaf or a constant
 };
 
 struct TapeReport {
   std::vector<TapeRow> rows;
   int64_t bytes_kept() const;
-  std::string table() const;   ///< for a terminal
-  std::string dot() const;     ///< for Graphviz
+  std::string table() const;  ///< for a terminal
+  std::string dot() const;    ///< for Graphviz
 };
 
-namespace detail { struct TapeState; }
+namespace detail {
+struct TapeState;
+}
 
 /// Every op called on this thread while the tape is the innermost one is recorded, if any of its inputs requires a
 /// gradient. Values that an outer tape recorded are leaves to it.
@@ -43,8 +45,8 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Adds d loss / d leaf to the gradient of every leaf. Frees each op as it goes and ends the tape: afterwards nothing is
-  /// recorded, and a second backward is an error. A loss with more than one element wants a seed of its shape.
+  /// Adds d loss / d leaf to the gradient of every leaf. Frees each op as it goes and ends the tape: afterwards nothing
+  /// is recorded, and a second backward is an error. A loss with more than one element wants a seed of its shape.
   void backward(const Variable& loss);
   void backward(const Variable& output, const Tensor& seed);
   /// Several outputs at once, each with its own seed.

@@ -12,8 +12,8 @@ struct VariableState {
   Tensor value;
   Tensor grad;
   bool requires_grad = false;
-  std::string name;      // dotted, where it is a parameter
-  uint64_t tape = 0;     // the tape that recorded it (0: none), its node there and which of the node's outputs it is
+  std::string name;   // dotted, where it is a parameter
+  uint64_t tape = 0;  // the tape that recorded it (0: none), its node there and which of the node's outputs it is
   int64_t node = -1;
   int output = 0;
 };
@@ -21,15 +21,15 @@ struct VariableState {
 
 class Variable {
  public:
-  Variable() = default;              ///< undefined
-  Variable(Tensor value);            ///< a constant: implicit, so that users never wrap inputs
+  Variable() = default;    ///< undefined
+  Variable(Tensor value);  ///< a constant: implicit, so that users never wrap inputs
   /// A leaf that gradients are kept for.
   static Variable leaf(Tensor value, std::string name = {});
 
   bool defined() const { return state_ != nullptr; }
-  const Tensor& value() const;       ///< throws where undefined
-  Tensor& mutable_value();           ///< for optimizers and loading
-  const Tensor& grad() const;        ///< undefined where none came
+  const Tensor& value() const;  ///< throws where undefined
+  Tensor& mutable_value();      ///< for optimizers and loading
+  const Tensor& grad() const;   ///< undefined where none came
   Tensor& mutable_grad();
   void clear_grad() { mutable_grad() = Tensor(); }
 
@@ -42,7 +42,7 @@ class Variable {
   double item() const { return value().item(); }
 
   bool requires_grad() const;
-  void set_requires_grad(bool on);   ///< leaves only: throws for a value that an op recorded
+  void set_requires_grad(bool on);  ///< leaves only: throws for a value that an op recorded
   const std::string& name() const;
   Variable detach() const { return Variable(value()); }  ///< a constant that shares the memory
 

@@ -8,7 +8,8 @@
 
 namespace linnet {
 
-/// save_checkpoint(path, {{"model", net.state_dict()}, {"optimizer", opt.state_dict()}}), as atomic as save_safetensors.
+/// save_checkpoint(path, {{"model", net.state_dict()}, {"optimizer", opt.state_dict()}}), as atomic as
+/// save_safetensors.
 void save_checkpoint(const std::string& path, const std::vector<std::pair<std::string, StateDict>>& parts);
 /// checkpoint.part("model") gives back what was saved as "model".
 StateDict load_checkpoint(const std::string& path);

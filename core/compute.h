@@ -1,5 +1,5 @@
-// Arithmetic on tensors, without gradients: what forward and backward passes are written with. Every function returns new
-// memory unless its name ends in _inplace. Errors name the op given first.
+// Arithmetic on tensors, without gradients: what forward and backward passes are written with. Every function returns
+// new memory unless its name ends in _inplace. Errors name the op given first.
 #pragma once
 #include <span>
 #include <vector>
@@ -25,21 +25,21 @@ inline Tensor mul(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Mu
 inline Tensor div(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Div, a, b); }
 inline Tensor scale(const Tensor& x, double factor) { return unary(UnaryOp::Affine, x, factor, 0); }
 
-void accumulate_inplace(Tensor& y, const Tensor& x);             ///< y += x, same shape
+void accumulate_inplace(Tensor& y, const Tensor& x);  ///< y += x, same shape
 void scale_inplace(Tensor& y, double factor);
 
 enum class Reduction { sum, max, min };
 /// Over the given axes (negative count from the end; none means all). keep leaves them with size 1.
 Tensor reduce(Reduction kind, const Tensor& x, std::span<const int64_t> axes, bool keep);
-Tensor sum_to(const Tensor& x, const Shape& shape);              ///< undoes a broadcast: sums x down to shape
+Tensor sum_to(const Tensor& x, const Shape& shape);  ///< undoes a broadcast: sums x down to shape
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
-Tensor argmax(const Tensor& x, int64_t axis);                    ///< i32, the axis left out
+Tensor argmax(const Tensor& x, int64_t axis);  ///< i32, the axis left out
 double sum_of_squares(const Tensor& x);
-bool all_finite(const Tensor& x);                                ///< true for integer tensors
+bool all_finite(const Tensor& x);  ///< true for integer tensors
 
-Tensor permute(const Tensor& x, std::span<const int> order);     ///< output axis i is input axis order[i]
+Tensor permute(const Tensor& x, std::span<const int> order);  ///< output axis i is input axis order[i]
 Tensor transpose(const Tensor& x, int64_t axis_a, int64_t axis_b);
-Tensor concat(std::span<const Tensor> parts, int64_t axis);      ///< any dtype
+Tensor concat(std::span<const Tensor> parts, int64_t axis);                          ///< any dtype
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);             ///< new memory; any dtype
 void add_slice_inplace(Tensor& y, int64_t axis, int64_t begin, const Tensor& part);  ///< y[.., begin:.., ..] += part
 
@@ -54,7 +54,7 @@ void check_indices(const char* op, const Tensor& index, int64_t rows);
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool transpose_b = false);
 /// C = alpha op(A) op(B) + beta C on raw rows, for matrices inside larger tensors; threads and device as the tensors'.
 template <class T>
-void gemm(Device device, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
-          int64_t ldb, T beta, T* c, int64_t ldc);
+void gemm(Device device, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
+          const T* b, int64_t ldb, T beta, T* c, int64_t ldc);
 
 }  // namespace linnet::compute

@@ -9,10 +9,10 @@ namespace linnet {
 enum class Level { plain, portable, avx2, avx512 };
 const char* name(Level level);
 
-Level best_level();               ///< the highest level that this machine and this build have
-Level level();                    ///< the level in use: the best, unless one was forced
-void force_level(Level level);    ///< throws where this machine or this build lacks it
-void unforce_level();             ///< back to the best; also settable by LINNET_LEVEL=plain|portable|avx2|avx512
+Level best_level();             ///< the highest level that this machine and this build have
+Level level();                  ///< the level in use: the best, unless one was forced
+void force_level(Level level);  ///< throws where this machine or this build lacks it
+void unforce_level();           ///< back to the best; also settable by LINNET_LEVEL=plain|portable|avx2|avx512
 
 [[noreturn]] void throw_no_cuda();  ///< Error: built without CUDA, and what to do
 bool cuda_available();              ///< false: this build has no CUDA
@@ -41,7 +41,8 @@ struct Instances {
       case Level::portable:
         if (portable) return *portable;
         [[fallthrough]];
-      case Level::plain: break;
+      case Level::plain:
+        break;
     }
     return *plain;
   }
@@ -51,17 +52,26 @@ struct Instances {
 
 // LINNET_INSTANCES(Table, name): all levels' `name` in one Instances<Table>, each defined as
 // `namespace linnet::<level> { extern const Table name; }`.
-#define LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name)     \
-  namespace linnet::plain { extern const Table name; }     \
-  namespace linnet::portable { extern const Table name; }
+#define LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name) \
+  namespace linnet::plain {                            \
+  extern const Table name;                             \
+  }                                                    \
+  namespace linnet::portable {                         \
+  extern const Table name;                             \
+  }
 #ifdef LINNET_HAS_X86_LEVELS
-#define LINNET_DECLARE_LEVELS(Table, name)               \
-  LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name)         \
-  namespace linnet::avx2 { extern const Table name; }    \
-  namespace linnet::avx512 { extern const Table name; }
+#define LINNET_DECLARE_LEVELS(Table, name)       \
+  LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name) \
+  namespace linnet::avx2 {                       \
+  extern const Table name;                       \
+  }                                              \
+  namespace linnet::avx512 {                     \
+  extern const Table name;                       \
+  }
 #define LINNET_INSTANCES(name) \
   { &::linnet::plain::name, &::linnet::portable::name, &::linnet::avx2::name, &::linnet::avx512::name }
 #else
 #define LINNET_DECLARE_LEVELS(Table, name) LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name)
-#define LINNET_INSTANCES(name) { &::linnet::plain::name, &::linnet::portable::name }
+#define LINNET_INSTANCES(name) \
+  { &::linnet::plain::name, &::linnet::portable::name }
 #endif

@@ -13,7 +13,7 @@ const char* name(Dtype dtype);
 const char* name(Device device);
 std::ostream& operator<<(std::ostream& out, Dtype dtype);
 std::ostream& operator<<(std::ostream& out, Device device);
-int64_t size_of(Dtype dtype);                               ///< bytes an element
+int64_t size_of(Dtype dtype);  ///< bytes an element
 constexpr bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }
 
 template <class T>
@@ -27,7 +27,8 @@ inline constexpr Dtype dtype_of<int32_t> = Dtype::i32;
 template <>
 inline constexpr Dtype dtype_of<uint8_t> = Dtype::u8;
 
-/// with_float("exp", dtype, [&]<class T>() { ... }): calls f with T = float or double; other dtypes are an error naming the op.
+/// with_float("exp", dtype, [&]<class T>() { ... }): calls f with T = float or double; other dtypes are an error naming
+/// the op.
 template <class F>
 decltype(auto) with_float(const char* op, Dtype dtype, F&& f);
 /// The same over all four dtypes.
@@ -46,10 +47,14 @@ decltype(auto) with_float(const char* op, Dtype dtype, F&& f) {
 template <class F>
 decltype(auto) with_dtype(Dtype dtype, F&& f) {
   switch (dtype) {
-    case Dtype::f32: return f.template operator()<float>();
-    case Dtype::f64: return f.template operator()<double>();
-    case Dtype::i32: return f.template operator()<int32_t>();
-    case Dtype::u8: break;
+    case Dtype::f32:
+      return f.template operator()<float>();
+    case Dtype::f64:
+      return f.template operator()<double>();
+    case Dtype::i32:
+      return f.template operator()<int32_t>();
+    case Dtype::u8:
+      break;
   }
   return f.template operator()<uint8_t>();
 }

@@ -23,7 +23,8 @@ template <class... Parts>
 
 }  // namespace linnet
 
-/// LINNET_CHECK(x.rank() == 2, "matmul: ", x.shape(), " has no rows and columns"): the message is built only on failure.
+/// LINNET_CHECK(x.rank() == 2, "matmul: ", x.shape(), " has no rows and columns"): the message is built only on
+/// failure.
 #define LINNET_CHECK(condition, ...)               \
   do {                                             \
     if (!(condition)) ::linnet::fail(__VA_ARGS__); \

@@ -17,11 +17,11 @@
   X(Elu1, elu1, output)                        \
   X(Softplus, softplus, input)
 
-#define LINNET_UNARY_OPS_WITH_PARAMETERS(X)                  \
-  X(Elu, elu, input)                /* p: alpha */           \
-  X(Clamp, clamp, input)            /* p: low, q: high */    \
-  X(PowScalar, pow_scalar, input)   /* p: exponent */        \
-  X(Affine, affine, nothing)        /* p x + q */
+#define LINNET_UNARY_OPS_WITH_PARAMETERS(X)             \
+  X(Elu, elu, input)              /* p: alpha */        \
+  X(Clamp, clamp, input)          /* p: low, q: high */ \
+  X(PowScalar, pow_scalar, input) /* p: exponent */     \
+  X(Affine, affine, nothing)      /* p x + q */
 
 #define LINNET_UNARY_OPS(X) LINNET_UNARY_OPS_WITHOUT_PARAMETERS(X) LINNET_UNARY_OPS_WITH_PARAMETERS(X)
 

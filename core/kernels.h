@@ -1,5 +1,6 @@
-// The general kernels: one table of plain function pointers a number type and level. Each runs on the calling thread, over
-// memory that the caller has checked; core/compute.cpp splits the work over threads. Sizes and strides count elements.
+// The general kernels: one table of plain function pointers a number type and level. Each runs on the calling thread,
+// over memory that the caller has checked; core/compute.cpp splits the work over threads. Sizes and strides count
+// elements.
 #pragma once
 #include <cstdint>
 
@@ -27,7 +28,8 @@ template <class T>
 struct GeneralKernels {
   // Elementwise, indexed by the op (core/functor_list.h). p, q are the op's parameters.
   void (*unary[kUnaryCount])(int64_t n, const T* x, T* y, T p, T q);
-  void (*unary_slope[kUnaryCount])(int64_t n, const T* x, const T* y, const T* dy, T* dx, T p, T q);  // dx = dy df(x, y)
+  void (*unary_slope[kUnaryCount])(int64_t n, const T* x, const T* y, const T* dy, T* dx, T p,
+                                   T q);  // dx = dy df(x, y)
   void (*binary[kBinaryCount])(const BroadcastLoop& loop, const T* a, const T* b, T* y);
   void (*binary_slope_a[kBinaryCount])(const BroadcastLoop& loop, const T* a, const T* b, const T* dy, T* da);
   void (*binary_slope_b[kBinaryCount])(const BroadcastLoop& loop, const T* a, const T* b, const T* dy, T* db);
@@ -35,16 +37,16 @@ struct GeneralKernels {
   void (*where)(const BroadcastLoop& loop, const uint8_t* mask, const T* a, const T* b, T* y);
 
   void (*fill)(int64_t n, T value, T* y);
-  void (*accumulate)(int64_t n, const T* x, T* y);                          // y += x
-  void (*axpby)(int64_t n, T a, const T* x, T b, T* y);                     // y = a x + b y
+  void (*accumulate)(int64_t n, const T* x, T* y);       // y += x
+  void (*axpby)(int64_t n, T a, const T* x, T b, T* y);  // y = a x + b y
   void (*permute)(const PermuteLoop& loop, const T* x, T* y);
 
   // Reductions of the middle axis: x (outer, n, inner) -> y (outer, inner). Sums are pairwise. n = 0 sums to 0.
   void (*sum)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);
-  void (*max)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);   // NaN wins
+  void (*max)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);  // NaN wins
   void (*min)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);
   void (*argmax)(int64_t outer, int64_t n, int64_t inner, const T* x, int32_t* y);  // the first of equals
-  double (*sum_of_squares)(int64_t n, const T* x);                          // in double
+  double (*sum_of_squares)(int64_t n, const T* x);                                  // in double
   bool (*all_finite)(int64_t n, const T* x);
 
   // Rows of a table (rows x width): y[i] = table[index[i]]; table[index[i]] += y[i] for row_begin <= index < row_end.
@@ -52,8 +54,8 @@ struct GeneralKernels {
   void (*scatter_add_rows)(int64_t n, int64_t width, const int32_t* index, const T* y, T* table, int64_t row_begin,
                            int64_t row_end);
 
-  // C (m x n) = alpha op(A) op(B) + beta C, row-major; A is (m x k), or (k x m) where ta; B (k x n), or (n x k) where tb.
-  // beta = 0 never reads C; k = 0 gives beta C.
+  // C (m x n) = alpha op(A) op(B) + beta C, row-major; A is (m x k), or (k x m) where ta; B (k x n), or (n x k) where
+  // tb. beta = 0 never reads C; k = 0 gives beta C.
   void (*gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
                int64_t ldb, T beta, T* c, int64_t ldc);
 };

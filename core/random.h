@@ -1,5 +1,5 @@
-// Random numbers: Philox 4x32-10 (Salmon et al. 2011), keyed by (seed, stream, offset): the same on every device and for
-// any number of threads.
+// Random numbers: Philox 4x32-10 (Salmon et al. 2011), keyed by (seed, stream, offset): the same on every device and
+// for any number of threads.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,9 +23,9 @@ uint64_t stream_of(std::string_view name);
 struct Generator {
   uint64_t seed = 0, stream = 0, offset = 0;
 
-  uint64_t take(int64_t words);                 ///< reserves words; returns the offset of the first
-  double uniform();                             ///< in (0, 1)
-  int64_t below(int64_t n);                     ///< in 0 .. n-1, without bias; throws where n < 1
+  uint64_t take(int64_t words);  ///< reserves words; returns the offset of the first
+  double uniform();              ///< in (0, 1)
+  int64_t below(int64_t n);      ///< in 0 .. n-1, without bias; throws where n < 1
   Tensor uniform(const Shape& shape, double low, double high, Dtype dtype = Dtype::f32);
   Tensor normal(const Shape& shape, double mean, double std, Dtype dtype = Dtype::f32);
 };

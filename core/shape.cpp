@@ -20,7 +20,8 @@ int64_t Shape::numel() const {
   int64_t n = 1;
   for (int64_t size : *this)
     if (size == 0) return 0;
-  for (int64_t size : *this) LINNET_CHECK(!__builtin_mul_overflow(n, size, &n), "shape: ", *this, " has too many elements");
+  for (int64_t size : *this)
+    LINNET_CHECK(!__builtin_mul_overflow(n, size, &n), "shape: ", *this, " has too many elements");
   return n;
 }
 

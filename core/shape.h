@@ -20,14 +20,14 @@ class Shape {
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return sizes_[i]; }
   int64_t& operator[](int i) { return sizes_[i]; }
-  int64_t size(int axis) const;       ///< the size of an axis; -1 is the last; throws where there is no such axis
+  int64_t size(int axis) const;  ///< the size of an axis; -1 is the last; throws where there is no such axis
   int64_t back() const { return size(-1); }
-  int64_t numel() const;              ///< the product of all sizes, 1 for a scalar; throws on overflow
+  int64_t numel() const;  ///< the product of all sizes, 1 for a scalar; throws on overflow
   const int64_t* begin() const { return sizes_; }
   const int64_t* end() const { return sizes_ + rank_; }
   void push_back(int64_t size);
-  Shape first(int count) const;       ///< the first axes
-  Shape last(int count) const;        ///< the last axes
+  Shape first(int count) const;              ///< the first axes
+  Shape last(int count) const;               ///< the last axes
   Shape with(int axis, int64_t size) const;  ///< the same with one size replaced; axis may be negative
   Shape without(int axis) const;             ///< the same with one axis left out
   std::string str() const;                   ///< "(2, 3)"

@@ -15,12 +15,12 @@ class StateDict {
   /// Adds an entry; throws where the name is there already.
   void set(const std::string& name, Tensor value);
   void set_text(const std::string& name, std::string value);
-  void set_number(const std::string& name, double value);   ///< kept as text that reads back to the same double
+  void set_number(const std::string& name, double value);  ///< kept as text that reads back to the same double
   void set_integer(const std::string& name, uint64_t value);
 
   bool has(const std::string& name) const;
   bool has_text(const std::string& name) const;
-  const Tensor& get(const std::string& name) const;         ///< throws, naming it, where it is missing
+  const Tensor& get(const std::string& name) const;  ///< throws, naming it, where it is missing
   const std::string& text(const std::string& name) const;
   double number(const std::string& name) const;
   uint64_t integer(const std::string& name) const;

@@ -26,7 +26,9 @@ class Tensor {
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape);
   template <class T>
-  static Tensor from(const std::vector<T>& values, const Shape& shape) { return from(std::span<const T>(values), shape); }
+  static Tensor from(const std::vector<T>& values, const Shape& shape) {
+    return from(std::span<const T>(values), shape);
+  }
   template <class T>
   static Tensor from(std::initializer_list<T> values, const Shape& shape) {
     return from(std::span<const T>(values.begin(), values.size()), shape);
@@ -68,17 +70,17 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector() const;
 
-  Tensor reshape(const Shape& shape) const;              ///< shares memory; throws where numel differs
+  Tensor reshape(const Shape& shape) const;                    ///< shares memory; throws where numel differs
   Tensor reshape(std::initializer_list<int64_t> sizes) const;  ///< one size may be -1
-  Tensor slice(int64_t begin, int64_t end) const;        ///< rows begin .. end-1 of the first axis; shares memory
-  Tensor clone() const;                                  ///< new memory
-  Tensor to(Dtype dtype) const;                          ///< itself where the dtype is the same
-  Tensor to(Device device) const;                        ///< itself where the device is the same
-  void copy_from(const Tensor& source);                  ///< same shape and dtype; devices may differ
+  Tensor slice(int64_t begin, int64_t end) const;              ///< rows begin .. end-1 of the first axis; shares memory
+  Tensor clone() const;                                        ///< new memory
+  Tensor to(Dtype dtype) const;                                ///< itself where the dtype is the same
+  Tensor to(Device device) const;                              ///< itself where the device is the same
+  void copy_from(const Tensor& source);                        ///< same shape and dtype; devices may differ
   void fill(double value);
 
   bool shares_storage(const Tensor& other) const { return storage_ == other.storage_; }
-  long owners() const { return storage_.use_count(); }   ///< how many handles share this memory
+  long owners() const { return storage_.use_count(); }  ///< how many handles share this memory
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
  private:

@@ -20,7 +20,9 @@ void parallel_for(int64_t n, double nanoseconds, void (*call)(void*, int64_t, in
 
 template <class Body>
 void parallel_for(int64_t n, double nanoseconds, Body&& body) {
-  auto call = [](void* b, int64_t begin, int64_t end) { (*static_cast<std::remove_reference_t<Body>*>(b))(begin, end); };
+  auto call = [](void* b, int64_t begin, int64_t end) {
+    (*static_cast<std::remove_reference_t<Body>*>(b))(begin, end);
+  };
   detail::parallel_for(n, nanoseconds, call, const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 

@@ -1,0 +1,108 @@
+#include "linnet/autograd/gradcheck.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "linnet/autograd/tape.h"
+#include "linnet/core/random.h"
+
+namespace linnet {
+namespace {
+
+using Function = std::function<Variable(const std::vector<Variable>&)>;
+
+std::vector<Variable> leaves_of(const std::vector<Tensor>& inputs) {
+  std::vector<Variable> leaves;
+  for (const Tensor& x : inputs) leaves.push_back(is_float(x.dtype()) ? Variable::leaf(x.clone()) : Variable(x));
+  return leaves;
+}
+
+double dot(const Tensor& a, const Tensor& b) {
+  double total = 0;
+  for (int64_t i = 0; i < a.numel(); ++i) total += a.data<double>()[i] * b.data<double>()[i];
+  return total;
+}
+
+/// <seed, f(inputs)> without a tape.
+double value_at(const Function& f, const std::vector<Tensor>& inputs, const Tensor& seed) {
+  Tape::Pause pause;
+  return dot(seed, f({inputs.begin(), inputs.end()}).value());
+}
+
+/// The gradients of <seed, f(inputs)> by the tape.
+std::vector<Tensor> gradients_at(const Function& f, const std::vector<Tensor>& inputs, const Tensor& seed) {
+  std::vector<Variable> leaves = leaves_of(inputs);
+  Tape tape({.training = false});
+  Variable y = f(leaves);
+  tape.backward(y, seed);
+  std::vector<Tensor> grads;
+  for (const Variable& leaf : leaves) {
+    bool none = leaf.requires_grad() && !leaf.grad().defined();
+    grads.push_back(none ? zeros_like(leaf.value()) : leaf.grad());
+  }
+  return grads;
+}
+
+/// The derivative of <seed, f> along a direction in one input, by central differences.
+double numeric_slope(const Function& f, const std::vector<Tensor>& inputs, size_t which, const Tensor& direction,
+                     const Tensor& seed, double step) {
+  auto moved = [&](double distance) {
+    std::vector<Tensor> at = inputs;
+    at[which] = inputs[which].clone();
+    double* x = at[which].mutable_data<double>();
+    for (int64_t i = 0; i < at[which].numel(); ++i) x[i] += distance * direction.data<double>()[i];
+    return value_at(f, at, seed);
+  };
+  return (moved(step) - moved(-step)) / (2 * step);
+}
+
+Tensor unit(const Tensor& like, int64_t i) {
+  Tensor e = zeros_like(like);
+  e.mutable_data<double>()[i] = 1;
+  return e;
+}
+
+}  // namespace
+
+double gradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    LINNET_CHECK(inputs[i].dtype() != Dtype::f32, "gradcheck: input ", i, " is f32, f64 wanted");
+  Tensor y;
+  {
+    Tape::Pause pause;
+    y = f({inputs.begin(), inputs.end()}).value();
+  }
+  LINNET_CHECK(y.dtype() == Dtype::f64, "gradcheck: the function gave ", y.dtype(), ", f64 wanted");
+  int64_t elements = 0;
+  for (const Tensor& x : inputs)
+    if (x.dtype() == Dtype::f64) elements += x.numel();
+  double worst = 0;
+  auto compare = [&](size_t input, double analytic, double numeric, const auto&... where) {
+    double deviation = std::abs(analytic - numeric) / std::max(1.0, std::abs(numeric));
+    LINNET_CHECK(deviation <= options.tolerance, "gradcheck: input ", input, " of shape ", inputs[input].shape(),
+                 where..., ": backward gives ", analytic, " but central differences ", numeric);
+    worst = std::max(worst, deviation);
+  };
+
+  bool full = elements * y.numel() <= options.full_below;
+  Generator generator{options.seed, stream_of("gradcheck"), 0};
+  for (int64_t round = 0; round < (full ? y.numel() : 3); ++round) {
+    Tensor seed = full ? unit(y, round) : generator.normal(y.shape(), 0, 1, Dtype::f64);
+    std::vector<Tensor> grads = gradients_at(f, inputs, seed);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].dtype() != Dtype::f64) continue;
+      if (!full) {
+        Tensor direction = generator.normal(inputs[i].shape(), 0, 1, Dtype::f64);
+        compare(i, dot(grads[i], direction), numeric_slope(f, inputs, i, direction, seed, options.step),
+                " along a random direction");
+        continue;
+      }
+      for (int64_t j = 0; j < inputs[i].numel(); ++j)
+        compare(i, grads[i].data<double>()[j], numeric_slope(f, inputs, i, unit(inputs[i], j), seed, options.step),
+                " element ", j, " by output element ", round);
+    }
+  }
+  return worst;
+}
+
+}  // namespace linnet

@@ -1,0 +1,56 @@
+// TapeState: the list of recorded ops behind a Tape. Private to autograd/.
+#pragma once
+#include <chrono>
+#include <unordered_map>
+#include <vector>
+
+#include "linnet/autograd/record.h"
+
+namespace linnet::detail {
+
+using Clock = std::chrono::steady_clock;
+
+/// Where a gradient goes: to the output of an earlier node, to a leaf, or nowhere.
+struct Edge {
+  int64_t node = -1;
+  int output = 0;
+  Variable leaf;  // defined where the gradient is kept
+
+  bool wanted() const { return node >= 0 || leaf.defined(); }
+};
+
+struct Node {
+  const char* op;
+  std::vector<Edge> inputs;
+  std::vector<Tensor> kept;
+  std::vector<uint64_t> versions;  // of the kept tensors, when they were kept
+  Backward backward;
+  std::vector<Shape> shapes;  // of the outputs
+  std::vector<Tensor> dys;    // their gradients, once some came
+  Dtype dtype;
+  int64_t bytes_kept;
+  Clock::duration forward, back = {};
+};
+
+struct TapeState {
+  uint64_t id;
+  TapeOptions options;
+  bool ended = false, paused = false;
+  TapeState* outer = nullptr;  // the tape that records when this one goes out of scope
+  std::vector<Node> nodes;
+  std::unordered_map<const Storage*, int64_t> kept;  // how many kept tensors lie in a storage
+  int64_t bytes_kept = 0;
+  Clock::time_point last;  // when the last op was recorded
+
+  bool live() const { return !ended && !paused; }
+  Edge edge_of(const Variable& x) const;
+  void hold(Node& node, std::span<const Tensor> tensors);
+  void release(Node& node);
+  void run(Node& node);
+  void send(const Edge& edge, Tensor grad, const Node& from, size_t input);
+  void backward(const std::vector<Variable>& outputs, std::vector<Tensor> seeds);
+};
+
+TapeState*& innermost_tape();
+
+}  // namespace linnet::detail

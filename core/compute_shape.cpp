@@ -1,0 +1,180 @@
+// Moving elements: permute, concat, slice, rows of a table.
+#include <algorithm>
+#include <cstring>
+
+#include "linnet/core/compute.h"
+#include "linnet/core/kernels.h"
+#include "linnet/core/threads.h"
+
+namespace linnet::compute {
+namespace {
+
+/// Calls f with a type of the dtype's size, to move elements with: i32 travels as f32.
+template <class F>
+void with_movable(const Tensor& x, F&& f) {
+  if (x.dtype() == Dtype::f64) return f.template operator()<double>();
+  f.template operator()<float>();
+}
+
+/// A copy of `rows` runs of `bytes` bytes each.
+void copy_runs(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t rows, int64_t bytes) {
+  if (bytes == 0) return;
+  parallel_for(rows, 10 + 0.1 * static_cast<double>(bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(to + i * to_step, from + i * from_step, static_cast<size_t>(bytes));
+  });
+}
+
+void check_cpu(const Tensor& x) {
+  if (x.device() != Device::cpu) throw_no_cuda();
+}
+
+}  // namespace
+
+Tensor permute(const Tensor& x, std::span<const int> order) {
+  LINNET_CHECK(static_cast<int>(order.size()) == x.rank(), "permute: ", order.size(), " axes named for ", x.shape());
+  int64_t step[kMaxRank];
+  for (int64_t d = x.rank() - 1, s = 1; d >= 0; --d) step[d] = s, s *= x.shape()[static_cast<int>(d)];
+  Shape shape;
+  bool seen[kMaxRank] = {};
+  PermuteLoop loop;
+  for (int axis : order) {
+    int a = normal_axis("permute", axis, x.rank());
+    LINNET_CHECK(!seen[a], "permute: axis ", axis, " is named twice");
+    seen[a] = true;
+    shape.push_back(x.shape()[a]);
+    if (x.shape()[a] == 1) continue;
+    bool merges = loop.rank && loop.stride[loop.rank - 1] == step[a] * x.shape()[a];
+    int at = merges ? loop.rank - 1 : loop.rank++;
+    loop.size[at] = merges ? loop.size[at] * x.shape()[a] : x.shape()[a];
+    loop.stride[at] = step[a];
+  }
+  Tensor y = Tensor::empty(shape, x.dtype(), x.device());
+  if (y.numel() == 0) return y;
+  if (x.dtype() == Dtype::u8) {  // masks are small: through i32
+    check_cpu(x);
+    return permute(x.to(Dtype::i32), order).to(Dtype::u8);
+  }
+  with_movable(x, [&]<class T>() {
+    auto kernel = general_kernels<T>(x.device()).permute;
+    const T* in = static_cast<const T*>(x.raw());
+    T* out = static_cast<T*>(y.mutable_raw());
+    if (loop.rank == 0) return kernel(loop, in, out);
+    int64_t row = y.numel() / loop.size[0];
+    parallel_for(loop.size[0], 1.0 * static_cast<double>(row), [&](int64_t begin, int64_t end) {
+      PermuteLoop part = loop;
+      part.size[0] = end - begin;
+      kernel(part, in + begin * loop.stride[0], out + begin * row);
+    });
+  });
+  return y;
+}
+
+Tensor transpose(const Tensor& x, int64_t axis_a, int64_t axis_b) {
+  int order[kMaxRank];
+  for (int d = 0; d < x.rank(); ++d) order[d] = d;
+  std::swap(order[normal_axis("transpose", axis_a, x.rank())], order[normal_axis("transpose", axis_b, x.rank())]);
+  return permute(x, std::span(order, static_cast<size_t>(x.rank())));
+}
+
+Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+  LINNET_CHECK(broadcast_shapes("broadcast_to", x.shape(), shape) == shape, "broadcast_to: ", x.shape(),
+               " does not broadcast to ", shape);
+  if (x.shape() == shape) return x;
+  return binary(BinaryOp::Add, x, Tensor::zeros(shape, x.dtype(), x.device()));
+}
+
+Tensor concat(std::span<const Tensor> parts, int64_t axis) {
+  LINNET_CHECK(!parts.empty(), "concat: no tensors given");
+  const Tensor& first = parts[0];
+  int a = normal_axis("concat", axis, first.rank());
+  int64_t total = 0;
+  for (const Tensor& part : parts) {
+    check_same_device("concat", first, part);
+    check_same_dtype("concat", first, part);
+    LINNET_CHECK(part.rank() == first.rank() && part.shape().with(a, 0) == first.shape().with(a, 0),
+                 "concat: ", part.shape(), " does not fit ", first.shape(), " along axis ", axis);
+    total += part.shape()[a];
+  }
+  check_cpu(first);
+  Tensor y = Tensor::empty(first.shape().with(a, total), first.dtype(), first.device());
+  int64_t outer = first.shape().first(a).numel();
+  int64_t unit = first.shape().last(first.rank() - a - 1).numel() * size_of(first.dtype());
+  char* out = static_cast<char*>(y.mutable_raw());
+  for (const Tensor& part : parts) {
+    int64_t run = part.shape()[a] * unit;
+    copy_runs(out, total * unit, static_cast<const char*>(part.raw()), run, outer, run);
+    out += run;
+  }
+  return y;
+}
+
+Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
+  int a = normal_axis("slice", axis, x.rank());
+  LINNET_CHECK(0 <= begin && begin <= end && end <= x.shape()[a], "slice: ", begin, " to ", end, " of axis ", axis,
+               " of ", x.shape());
+  check_cpu(x);
+  Tensor y = Tensor::empty(x.shape().with(a, end - begin), x.dtype(), x.device());
+  int64_t unit = x.shape().last(x.rank() - a - 1).numel() * size_of(x.dtype());
+  copy_runs(static_cast<char*>(y.mutable_raw()), (end - begin) * unit, static_cast<const char*>(x.raw()) + begin * unit,
+            x.shape()[a] * unit, x.shape().first(a).numel(), (end - begin) * unit);
+  return y;
+}
+
+void add_slice_inplace(Tensor& y, int64_t axis, int64_t begin, const Tensor& part) {
+  int a = normal_axis("add_slice", axis, y.rank());
+  check_same_dtype("add_slice", y, part);
+  LINNET_CHECK(part.rank() == y.rank() && part.shape().with(a, 0) == y.shape().with(a, 0) && begin >= 0 &&
+                   begin + part.shape()[a] <= y.shape()[a],
+               "add_slice: ", part.shape(), " at ", begin, " of axis ", axis, " of ", y.shape());
+  int64_t unit = y.shape().last(y.rank() - a - 1).numel(), run = part.shape()[a] * unit;
+  with_float("add_slice", y.dtype(), [&]<class T>() {
+    auto kernel = general_kernels<T>(y.device()).accumulate;
+    T* out = y.mutable_data<T>() + begin * unit;
+    for (int64_t i = 0; i < y.shape().first(a).numel(); ++i)
+      kernel(run, part.data<T>() + i * run, out + i * y.shape()[a] * unit);
+  });
+}
+
+void check_indices(const char* op, const Tensor& index, int64_t rows) {
+  LINNET_CHECK(index.dtype() == Dtype::i32, op, ": the indices are ", index.dtype(), ", i32 wanted");
+  if (index.device() != Device::cpu) throw_no_cuda();
+  const int32_t* at = index.data<int32_t>();
+  for (int64_t i = 0; i < index.numel(); ++i)
+    LINNET_CHECK(at[i] >= 0 && at[i] < rows, op, ": index ", at[i], " at position ", i, ", but there are ", rows,
+                 " rows");
+}
+
+Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index) {
+  LINNET_CHECK(table.rank() >= 1, op, ": the table is a scalar, rows wanted");
+  check_same_device(op, table, index);
+  check_indices(op, index, table.shape()[0]);
+  Shape shape = index.shape();
+  for (int d = 1; d < table.rank(); ++d) shape.push_back(table.shape()[d]);
+  Tensor y = Tensor::empty(shape, table.dtype(), table.device());
+  int64_t width = table.shape().last(table.rank() - 1).numel();
+  with_float(op, table.dtype(), [&]<class T>() {
+    auto kernel = general_kernels<T>(table.device()).gather_rows;
+    T* out = y.mutable_data<T>();
+    parallel_for(index.numel(), 5 + 0.3 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+      kernel(end - begin, width, index.data<int32_t>() + begin, table.data<T>(), out + begin * width);
+    });
+  });
+  return y;
+}
+
+void scatter_add_rows_inplace(Tensor& table, const Tensor& index, const Tensor& rows) {
+  check_same_dtype("scatter_add_rows", table, rows);
+  int64_t width = table.shape().last(table.rank() - 1).numel();
+  with_float("scatter_add_rows", table.dtype(), [&]<class T>() {
+    auto kernel = general_kernels<T>(table.device()).scatter_add_rows;
+    T* out = table.mutable_data<T>();
+    double each =
+        0.5 * static_cast<double>(index.numel() * width) / static_cast<double>(std::max<int64_t>(1, table.shape()[0]));
+    parallel_for(table.shape()[0], each, [&](int64_t begin, int64_t end) {  // threads own rows: no two add to one
+      kernel(index.numel(), width, index.data<int32_t>(), rows.data<T>(), out, begin, end);
+    });
+  });
+}
+
+}  // namespace linnet::compute

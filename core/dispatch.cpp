@@ -1,0 +1,72 @@
+#include "linnet/core/dispatch.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+namespace linnet {
+namespace {
+
+constexpr int kUnset = -1;
+
+bool available(Level level) {
+#ifdef LINNET_HAS_X86_LEVELS
+  __builtin_cpu_init();
+  if (level == Level::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (level == Level::avx512)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
+#endif
+  return level <= Level::portable;
+}
+
+void check_available(Level level) {
+  LINNET_CHECK(available(level), "force_level: ", name(level),
+               " is not on this machine or not in this build; the best is ", name(best_level()));
+}
+
+/// LINNET_LEVEL from the environment, or the best.
+Level first_level() {
+  const char* wanted = std::getenv("LINNET_LEVEL");
+  if (!wanted || !*wanted) return best_level();
+  for (Level l : {Level::plain, Level::portable, Level::avx2, Level::avx512})
+    if (std::string_view(wanted) == name(l)) return check_available(l), l;
+  fail("LINNET_LEVEL: '", wanted, "' given, plain, portable, avx2 or avx512 wanted");
+}
+
+std::atomic<int> current = kUnset;
+
+}  // namespace
+
+const char* name(Level level) {
+  constexpr const char* names[] = {"plain", "portable", "avx2", "avx512"};
+  return names[static_cast<int>(level)];
+}
+
+Level best_level() {
+  static const Level best = available(Level::avx512) ? Level::avx512
+                            : available(Level::avx2) ? Level::avx2
+                                                     : Level::portable;
+  return best;
+}
+
+Level level() {
+  int l = current.load(std::memory_order_relaxed);
+  if (l == kUnset) current.store(l = static_cast<int>(first_level()), std::memory_order_relaxed);
+  return static_cast<Level>(l);
+}
+
+void force_level(Level level) {
+  check_available(level);
+  current = static_cast<int>(level);
+}
+
+void unforce_level() { current = kUnset; }
+
+void throw_no_cuda() {
+  fail("cuda: this linnet was built without CUDA; use the device cpu, or build linnet with the CUDA Toolkit installed");
+}
+
+bool cuda_available() { return false; }
+
+}  // namespace linnet

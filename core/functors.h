@@ -1,0 +1,193 @@
+// The elementwise functors: a value f and a slope df for every row of core/functor_list.h. Included once per level.
+#pragma once
+#include "linnet/core/math.h"
+
+namespace linnet::LINNET_LEVEL {
+
+/// df(x, y) gets the input x and the output y; only what the row in functor_list.h says is read.
+template <class T>
+struct Unary {
+  T p, q;
+};
+
+template <class T>
+struct Neg : Unary<T> {
+  T f(T x) const { return -x; }
+  T df(T, T) const { return -1; }
+};
+template <class T>
+struct Abs : Unary<T> {
+  T f(T x) const { return abs(x); }
+  T df(T x, T) const { return x > 0 ? T(1) : x < 0 ? T(-1) : T(0); }
+};
+template <class T>
+struct Exp : Unary<T> {
+  T f(T x) const { return exp(x); }
+  T df(T, T y) const { return y; }
+};
+template <class T>
+struct Log : Unary<T> {
+  T f(T x) const { return log(x); }
+  T df(T x, T) const { return 1 / x; }
+};
+template <class T>
+struct Sqrt : Unary<T> {
+  T f(T x) const { return sqrt(x); }
+  T df(T, T y) const { return T(0.5) / y; }
+};
+template <class T>
+struct Square : Unary<T> {
+  T f(T x) const { return x * x; }
+  T df(T x, T) const { return 2 * x; }
+};
+template <class T>
+struct Tanh : Unary<T> {
+  T f(T x) const { return tanh(x); }
+  T df(T, T y) const { return 1 - y * y; }
+};
+template <class T>
+struct Sigmoid : Unary<T> {
+  T f(T x) const { return sigmoid(x); }
+  T df(T, T y) const { return y * (1 - y); }
+};
+template <class T>
+struct Relu : Unary<T> {
+  T f(T x) const { return x < 0 ? T(0) : x; }  // NaN stays NaN
+  T df(T, T y) const { return y > 0 ? T(1) : T(0); }
+};
+/// x Phi(x), Phi the normal distribution (Hendrycks and Gimpel 2016).
+template <class T>
+struct Gelu : Unary<T> {
+  T f(T x) const { return T(0.5) * x * (1 + erf(x * T(0.70710678118654752))); }
+  T df(T x, T) const {
+    T phi = T(0.3989422804014327) * exp(T(-0.5) * x * x);
+    return T(0.5) * (1 + erf(x * T(0.70710678118654752))) + x * phi;
+  }
+};
+/// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+template <class T>
+struct GeluTanh : Unary<T> {
+  static constexpr T kScale = T(0.7978845608028654), kCube = T(0.044715);
+  T f(T x) const { return T(0.5) * x * (1 + tanh(kScale * (x + kCube * x * x * x))); }
+  T df(T x, T) const {
+    T t = tanh(kScale * (x + kCube * x * x * x));
+    return T(0.5) * (1 + t) + T(0.5) * x * (1 - t * t) * kScale * (1 + 3 * kCube * x * x);
+  }
+};
+/// elu(x) + 1, the feature map of linear attention: by branches, so that small values survive.
+template <class T>
+struct Elu1 : Unary<T> {
+  T f(T x) const {
+    T e = exp(x > 0 ? T(0) : x);
+    return x >= 0 ? x + 1 : e;
+  }
+  T df(T, T y) const { return y < 1 ? y : T(1); }
+};
+template <class T>
+struct Elu : Unary<T> {
+  T f(T x) const {
+    T e = this->p * expm1(x > 0 ? T(0) : x);
+    return x > 0 ? x : e;
+  }
+  T df(T x, T) const {
+    T e = this->p * exp(x > 0 ? T(0) : x);
+    return x > 0 ? T(1) : e;
+  }
+};
+/// log(1 + e^x) = max(x, 0) + log1p(e^-|x|).
+template <class T>
+struct Softplus : Unary<T> {
+  T f(T x) const { return (x < 0 ? T(0) : x) + log1p(exp(-abs(x))); }
+  T df(T x, T) const { return sigmoid(x); }
+};
+template <class T>
+struct Clamp : Unary<T> {
+  T f(T x) const {
+    T y = x < this->p ? this->p : x;
+    return y > this->q ? this->q : y;
+  }
+  T df(T x, T) const { return x >= this->p && x <= this->q ? T(1) : T(0); }
+};
+template <class T>
+struct PowScalar : Unary<T> {
+  T f(T x) const { return pow(x, this->p); }
+  T df(T x, T) const { return this->p == 0 ? T(0) : this->p * pow(x, this->p - 1); }
+};
+template <class T>
+struct Affine : Unary<T> {
+  T f(T x) const { return this->p * x + this->q; }
+  T df(T, T) const { return this->p; }
+};
+
+/// da and db are the slopes by the first and the second input.
+template <class T>
+struct Add {
+  static T f(T a, T b) { return a + b; }
+  static T da(T, T) { return 1; }
+  static T db(T, T) { return 1; }
+};
+template <class T>
+struct Sub {
+  static T f(T a, T b) { return a - b; }
+  static T da(T, T) { return 1; }
+  static T db(T, T) { return -1; }
+};
+template <class T>
+struct Mul {
+  static T f(T a, T b) { return a * b; }
+  static T da(T, T b) { return b; }
+  static T db(T a, T) { return a; }
+};
+template <class T>
+struct Div {
+  static T f(T a, T b) { return a / b; }
+  static T da(T, T b) { return 1 / b; }
+  static T db(T a, T b) { return -a / (b * b); }
+};
+/// The slope by the exponent is 0 at a = 0 (its limit for b > 0) and NaN below, as the logarithm.
+template <class T>
+struct Pow {
+  static T f(T a, T b) { return pow(a, b); }
+  static T da(T a, T b) { return b == 0 ? T(0) : b * pow(a, b - 1); }
+  static T db(T a, T b) { return a == 0 && b >= 0 ? T(0) : pow(a, b) * log(a); }
+};
+/// Equal inputs share the gradient.
+template <class T>
+struct Maximum {
+  static T f(T a, T b) { return a > b || a != a ? a : b; }
+  static T da(T a, T b) { return a > b ? T(1) : a == b ? T(0.5) : T(0); }
+  static T db(T a, T b) { return b > a ? T(1) : a == b ? T(0.5) : T(0); }
+};
+template <class T>
+struct Minimum {
+  static T f(T a, T b) { return a < b || a != a ? a : b; }
+  static T da(T a, T b) { return a < b ? T(1) : a == b ? T(0.5) : T(0); }
+  static T db(T a, T b) { return b < a ? T(1) : a == b ? T(0.5) : T(0); }
+};
+
+template <class T>
+struct Equal {
+  static bool f(T a, T b) { return a == b; }
+};
+template <class T>
+struct NotEqual {
+  static bool f(T a, T b) { return a != b; }
+};
+template <class T>
+struct Less {
+  static bool f(T a, T b) { return a < b; }
+};
+template <class T>
+struct LessEqual {
+  static bool f(T a, T b) { return a <= b; }
+};
+template <class T>
+struct Greater {
+  static bool f(T a, T b) { return a > b; }
+};
+template <class T>
+struct GreaterEqual {
+  static bool f(T a, T b) { return a >= b; }
+};
+
+}  // namespace linnet::LINNET_LEVEL

@@ -1,0 +1,102 @@
+#include "linnet/core/random.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "linnet/core/error.h"
+#include "linnet/core/threads.h"
+
+namespace linnet {
+
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    uint64_t p0 = uint64_t{0xD2511F53} * c[0];
+    uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(p0)};
+    key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
+  }
+  return c;
+}
+
+namespace {
+
+std::array<uint32_t, 4> block(uint64_t seed, uint64_t stream, uint64_t i) {
+  auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
+  auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
+  return philox({low(i), high(i), low(stream), high(stream)}, {low(seed), high(seed)});
+}
+
+/// Box-Muller on two words; even elements take the cosine, odd ones the sine.
+double normal_at(uint64_t seed, uint64_t stream, uint64_t i) {
+  auto words = block(seed, stream, i / 4);
+  int pair = static_cast<int>(i % 4) / 2 * 2;
+  double radius = std::sqrt(-2 * std::log(unit_interval(words[pair])));
+  double angle = 2 * std::numbers::pi * unit_interval(words[pair + 1]);
+  return radius * (i % 2 ? std::sin(angle) : std::cos(angle));
+}
+
+template <class F>
+Tensor generate(const char* op, const Shape& shape, Dtype dtype, double nanoseconds, F&& value) {
+  Tensor y = Tensor::empty(shape, dtype);
+  with_float(op, dtype, [&]<class T>() {
+    T* out = y.mutable_data<T>();
+    parallel_for(y.numel(), nanoseconds, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(value(static_cast<uint64_t>(i)));
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+uint32_t random_word(uint64_t seed, uint64_t stream, uint64_t i) { return block(seed, stream, i / 4)[i % 4]; }
+
+uint64_t stream_of(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+uint64_t Generator::take(int64_t words) {
+  uint64_t first = offset;
+  offset += static_cast<uint64_t>(words);
+  return first;
+}
+
+double Generator::uniform() { return unit_interval(random_word(seed, stream, take(1))); }
+
+int64_t Generator::below(int64_t n) {
+  LINNET_CHECK(n >= 1, "random: a number below ", n, " asked for, at least 1 wanted");
+  uint64_t bound = static_cast<uint64_t>(n);
+  uint64_t limit = UINT64_MAX - UINT64_MAX % bound;  // words from here on would favour small numbers
+  while (true) {
+    uint64_t high = random_word(seed, stream, take(1));
+    uint64_t word = high << 32 | random_word(seed, stream, take(1));
+    if (word < limit) return static_cast<int64_t>(word % bound);
+  }
+}
+
+Tensor Generator::uniform(const Shape& shape, double low, double high, Dtype dtype) {
+  LINNET_CHECK(low <= high, "uniform: low ", low, " is above high ", high);
+  uint64_t first = take(shape.numel());
+  return generate("uniform", shape, dtype, 20,
+                  [&](uint64_t i) { return low + (high - low) * unit_interval(random_word(seed, stream, first + i)); });
+}
+
+Tensor Generator::normal(const Shape& shape, double mean, double std, Dtype dtype) {
+  LINNET_CHECK(std >= 0, "normal: standard deviation ", std, " is negative");
+  offset += offset % 2;  // pairs begin at even offsets
+  uint64_t first = take(shape.numel());
+  return generate("normal", shape, dtype, 60,
+                  [&](uint64_t i) { return mean + std * normal_at(seed, stream, first + i); });
+}
+
+Generator& default_generator() {
+  static Generator generator;
+  return generator;
+}
+
+void manual_seed(uint64_t seed) { default_generator() = {seed, 0, 0}; }
+
+}  // namespace linnet

@@ -1,0 +1,107 @@
+// The caching allocator: freed blocks wait in a list for their size class and serve the next request of that class.
+#include "linnet/core/storage.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "linnet/core/dispatch.h"
+#include "linnet/core/error.h"
+
+namespace linnet {
+namespace {
+
+constexpr int64_t kAlign = 64;
+
+/// Multiples of 64 up to 1 KiB, then eight classes between powers of two: at most 1/8 is lost to rounding.
+int64_t size_class(int64_t bytes) {
+  if (bytes <= 1024) return std::max<int64_t>(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  int64_t step = std::max<int64_t>(kAlign, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8);
+  return (bytes + step - 1) / step * step;
+}
+
+class CpuAllocator {
+ public:
+  void* allocate(int64_t bytes) {
+    int64_t rounded = size_class(bytes);
+    std::lock_guard lock(mutex_);
+    void* block = nullptr;
+    auto& waiting = cached_[rounded];
+    if (!waiting.empty()) {
+      block = waiting.back();
+      waiting.pop_back();
+    } else {
+      block = std::aligned_alloc(kAlign, static_cast<size_t>(rounded));
+      if (!block) {
+        release();
+        block = std::aligned_alloc(kAlign, static_cast<size_t>(rounded));
+      }
+      LINNET_CHECK(block, "storage: no memory for ", bytes, " bytes on cpu (", stats_.live, " in use)");
+      stats_.reserved += rounded;
+    }
+    stats_.requested += bytes;
+    stats_.live += bytes;
+    stats_.peak = std::max(stats_.peak, stats_.live);
+    return block;
+  }
+
+  void deallocate(void* block, int64_t bytes) noexcept {
+    std::lock_guard lock(mutex_);
+    stats_.live -= bytes;
+    try {
+      cached_[size_class(bytes)].push_back(block);
+    } catch (...) {
+      stats_.reserved -= size_class(bytes);
+      std::free(block);
+    }
+  }
+
+  MemoryStats stats() {
+    std::lock_guard lock(mutex_);
+    return stats_;
+  }
+  void reset_peak() {
+    std::lock_guard lock(mutex_);
+    stats_.peak = stats_.live;
+  }
+  void empty() {
+    std::lock_guard lock(mutex_);
+    release();
+  }
+
+ private:
+  void release() {
+    for (auto& [size, blocks] : cached_) {
+      for (void* block : blocks) std::free(block);
+      stats_.reserved -= size * static_cast<int64_t>(blocks.size());
+      blocks.clear();
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<int64_t, std::vector<void*>> cached_;
+  MemoryStats stats_;
+};
+
+// Never destroyed: tensors in static variables may outlive everything else.
+CpuAllocator& allocator(Device device) {
+  static CpuAllocator& cpu = *new CpuAllocator;
+  if (device != Device::cpu) throw_no_cuda();
+  return cpu;
+}
+
+}  // namespace
+
+MemoryStats memory_stats(Device device) { return allocator(device).stats(); }
+void reset_peak(Device device) { allocator(device).reset_peak(); }
+void empty_cache(Device device) { allocator(device).empty(); }
+
+Storage::Storage(int64_t bytes, Device device)
+    : data_(allocator(device).allocate(bytes)), bytes_(bytes), device_(device) {}
+
+Storage::~Storage() { allocator(device_).deallocate(data_, bytes_); }
+
+}  // namespace linnet
