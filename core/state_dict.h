@@ -12,7 +12,8 @@ namespace linnet {
 
 class StateDict {
  public:
-  /// Adds an entry; throws where the name is there already.
+  /// Adds an entry, which shares the tensor's memory; throws where the name is there already or the tensor is
+  /// undefined.
   void set(const std::string& name, Tensor value);
   void set_text(const std::string& name, std::string value);
   void set_number(const std::string& name, double value);  ///< kept as text that reads back to the same double
@@ -22,14 +23,16 @@ class StateDict {
   bool has_text(const std::string& name) const;
   const Tensor& get(const std::string& name) const;  ///< throws, naming it, where it is missing
   const std::string& text(const std::string& name) const;
-  double number(const std::string& name) const;
+  double number(const std::string& name) const;  ///< throws, too, where the text is not a number
   uint64_t integer(const std::string& name) const;
 
   const std::vector<std::pair<std::string, Tensor>>& tensors() const { return tensors_; }
   const std::vector<std::pair<std::string, std::string>>& texts() const { return texts_; }
 
-  void add(const std::string& prefix, const StateDict& part);  ///< all of part, each name with "prefix." before it
-  StateDict part(const std::string& prefix) const;             ///< all whose name begins with "prefix.", without it
+  /// All of part, each name with "prefix." before it. Throws, and changes nothing, where a name is there already.
+  void add(const std::string& prefix, const StateDict& part);
+  StateDict part(const std::string& prefix) const;  ///< all whose name begins with "prefix.", without it
+  StateDict clone() const;  ///< the same in new memory: a snapshot that later writes leave alone
 
  private:
   std::vector<std::pair<std::string, Tensor>> tensors_;
