@@ -41,13 +41,13 @@ void StateDict::set_integer(const std::string& name, uint64_t value) { set_text(
 bool StateDict::has(const std::string& name) const { return tensor_at_.count(name) > 0; }
 bool StateDict::has_text(const std::string& name) const { return text_at_.count(name) > 0; }
 
-const Tensor& StateDict::get(const std::string& name) const {
+const Tensor& StateDict::get(const std::string& name) const& {
   auto at = tensor_at_.find(name);
   LINNET_CHECK(at != tensor_at_.end(), "state_dict: no tensor \"", name, "\" among ", tensors_.size());
   return tensors_[at->second].second;
 }
 
-const std::string& StateDict::text(const std::string& name) const {
+const std::string& StateDict::text(const std::string& name) const& {
   auto at = text_at_.find(name);
   LINNET_CHECK(at != text_at_.end(), "state_dict: no text \"", name, "\" among ", texts_.size());
   return texts_[at->second].second;

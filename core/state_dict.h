@@ -21,13 +21,19 @@ class StateDict {
 
   bool has(const std::string& name) const;
   bool has_text(const std::string& name) const;
-  const Tensor& get(const std::string& name) const;  ///< throws, naming it, where it is missing
-  const std::string& text(const std::string& name) const;
+  const Tensor& get(const std::string& name) const&;  ///< throws, naming it, where it is missing
+  const std::string& text(const std::string& name) const&;
   double number(const std::string& name) const;  ///< throws, too, where the text is not a number
   uint64_t integer(const std::string& name) const;
 
-  const std::vector<std::pair<std::string, Tensor>>& tensors() const { return tensors_; }
-  const std::vector<std::pair<std::string, std::string>>& texts() const { return texts_; }
+  const std::vector<std::pair<std::string, Tensor>>& tensors() const& { return tensors_; }
+  const std::vector<std::pair<std::string, std::string>>& texts() const& { return texts_; }
+
+  // Of a temporary, such as load_safetensors(path).get("weight"), a copy: nothing dangles.
+  Tensor get(const std::string& name) && { return std::as_const(*this).get(name); }
+  std::string text(const std::string& name) && { return std::as_const(*this).text(name); }
+  std::vector<std::pair<std::string, Tensor>> tensors() && { return std::move(tensors_); }
+  std::vector<std::pair<std::string, std::string>> texts() && { return std::move(texts_); }
 
   /// All of part, each name with "prefix." before it. Throws, and changes nothing, where a name is there already.
   void add(const std::string& prefix, const StateDict& part);
