@@ -1,0 +1,46 @@
+#include "linnet/core/dispatch.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "linnet/core/kernels.h"
+
+using namespace linnet;
+
+TEST_CASE("a forced level is in use until it is not") {
+  Level before = level();
+  force_level(Level::plain);
+  CHECK(level() == Level::plain);
+  CHECK(&general_kernels<float>(Device::cpu) == &plain::general_f32);
+  force_level(Level::portable);
+  CHECK(&general_kernels<float>(Device::cpu) == &portable::general_f32);
+  unforce_level();
+  CHECK(level() == before);
+  CHECK(level() <= best_level());
+}
+
+TEST_CASE("a level that is missing falls to the next lower one") {
+  int plain_table = 0, portable_table = 0;
+  Instances<int> instances{&plain_table, nullptr};
+  force_level(Level::portable);
+  CHECK(&instances.of(Device::cpu) == &plain_table);
+  instances.portable = &portable_table;
+  CHECK(&instances.of(Device::cpu) == &portable_table);
+  unforce_level();
+}
+
+TEST_CASE("cuda without an instance is an error that says what to do") {
+  int table = 0;
+  Instances<int> instances{&table, &table};
+  CHECK_FALSE(cuda_available());
+  CHECK_THROWS_WITH_AS(instances.of(Device::cuda),
+                       "cuda: this linnet was built without CUDA; use the device cpu, or build linnet with the CUDA "
+                       "Toolkit installed",
+                       Error);
+}
+
+TEST_CASE("names") {
+  CHECK(std::string(name(Level::plain)) == "plain");
+  CHECK(std::string(name(Level::avx512)) == "avx512");
+}
