@@ -23,16 +23,18 @@ double dot(const Tensor& a, const Tensor& b) {
   return total;
 }
 
-/// <seed, f(inputs)> without a tape.
-double value_at(const Function& f, const std::vector<Tensor>& inputs, const Tensor& seed) {
+/// <seed, f(inputs)> with nothing recorded.
+double value_at(const Function& f, const std::vector<Tensor>& inputs, const Tensor& seed, bool training) {
+  Tape tape({.training = training});
   Tape::Pause pause;
   return dot(seed, f({inputs.begin(), inputs.end()}).value());
 }
 
 /// The gradients of <seed, f(inputs)> by the tape.
-std::vector<Tensor> gradients_at(const Function& f, const std::vector<Tensor>& inputs, const Tensor& seed) {
+std::vector<Tensor> gradients_at(const Function& f, const std::vector<Tensor>& inputs, const Tensor& seed,
+                                 bool training) {
   std::vector<Variable> leaves = leaves_of(inputs);
-  Tape tape({.training = false});
+  Tape tape({.training = training});
   Variable y = f(leaves);
   tape.backward(y, seed);
   std::vector<Tensor> grads;
@@ -45,15 +47,15 @@ std::vector<Tensor> gradients_at(const Function& f, const std::vector<Tensor>& i
 
 /// The derivative of <seed, f> along a direction in one input, by central differences.
 double numeric_slope(const Function& f, const std::vector<Tensor>& inputs, size_t which, const Tensor& direction,
-                     const Tensor& seed, double step) {
+                     const Tensor& seed, const GradcheckOptions& options) {
   auto moved = [&](double distance) {
     std::vector<Tensor> at = inputs;
     at[which] = inputs[which].clone();
     double* x = at[which].mutable_data<double>();
     for (int64_t i = 0; i < at[which].numel(); ++i) x[i] += distance * direction.data<double>()[i];
-    return value_at(f, at, seed);
+    return value_at(f, at, seed, options.training);
   };
-  return (moved(step) - moved(-step)) / (2 * step);
+  return (moved(options.step) - moved(-options.step)) / (2 * options.step);
 }
 
 Tensor unit(const Tensor& like, int64_t i) {
@@ -69,6 +71,7 @@ double gradcheck(const Function& f, const std::vector<Tensor>& inputs, const Gra
     LINNET_CHECK(inputs[i].dtype() != Dtype::f32, "gradcheck: input ", i, " is f32, f64 wanted");
   Tensor y;
   {
+    Tape tape({.training = options.training});
     Tape::Pause pause;
     y = f({inputs.begin(), inputs.end()}).value();
   }
@@ -88,17 +91,17 @@ double gradcheck(const Function& f, const std::vector<Tensor>& inputs, const Gra
   Generator generator{options.seed, stream_of("gradcheck"), 0};
   for (int64_t round = 0; round < (full ? y.numel() : 3); ++round) {
     Tensor seed = full ? unit(y, round) : generator.normal(y.shape(), 0, 1, Dtype::f64);
-    std::vector<Tensor> grads = gradients_at(f, inputs, seed);
+    std::vector<Tensor> grads = gradients_at(f, inputs, seed, options.training);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].dtype() != Dtype::f64) continue;
       if (!full) {
         Tensor direction = generator.normal(inputs[i].shape(), 0, 1, Dtype::f64);
-        compare(i, dot(grads[i], direction), numeric_slope(f, inputs, i, direction, seed, options.step),
+        compare(i, dot(grads[i], direction), numeric_slope(f, inputs, i, direction, seed, options),
                 " along a random direction");
         continue;
       }
       for (int64_t j = 0; j < inputs[i].numel(); ++j)
-        compare(i, grads[i].data<double>()[j], numeric_slope(f, inputs, i, unit(inputs[i], j), seed, options.step),
+        compare(i, grads[i].data<double>()[j], numeric_slope(f, inputs, i, unit(inputs[i], j), seed, options),
                 " element ", j, " by output element ", round);
     }
   }

@@ -11,8 +11,9 @@ struct GradcheckOptions {
   double step = 1e-5;       ///< of the central differences
   double tolerance = 1e-6;  ///< |analytic - numeric| <= tolerance * max(1, |numeric|)
   int64_t full_below =
-      4096;           ///< full Jacobian where inputs x outputs elements are at most this, else random directions
-  uint64_t seed = 1;  ///< of the random direction and the random upstream gradient
+      4096;               ///< full Jacobian where inputs x outputs elements are at most this, else random directions
+  bool training = false;  ///< the tape trains: f must then seed what it draws
+  uint64_t seed = 1;      ///< of the random direction and the random upstream gradient
 };
 
 /// f maps leaves (f64, as given) to one output of any shape. Throws Error that says which input, which element, what
