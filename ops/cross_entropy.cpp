@@ -1,0 +1,96 @@
+#include "linnet/ops/cross_entropy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "linnet/autograd/record.h"
+#include "linnet/core/compute.h"
+#include "linnet/core/threads.h"
+#include "linnet/ops/cross_entropy_kernels.h"
+
+namespace linnet {
+namespace {
+
+template <class T>
+const CrossEntropyKernels<T>& kernels(Device device) {
+  if constexpr (std::is_same_v<T, float>) {
+    static constexpr Instances<CrossEntropyF32> instances = LINNET_INSTANCES(cross_entropy_f32);
+    return instances.of(device);
+  } else {
+    static constexpr Instances<CrossEntropyF64> instances = LINNET_INSTANCES(cross_entropy_f64);
+    return instances.of(device);
+  }
+}
+
+constexpr double kCost = 0.8;  // nanoseconds an element
+constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();
+
+void check(const Tensor& logits, const Tensor& targets, double smoothing) {
+  LINNET_CHECK(is_float(logits.dtype()), "cross_entropy: logits are ", logits.dtype(), ", f32 or f64 wanted");
+  LINNET_CHECK(logits.rank() >= 1, "cross_entropy: logits () have no axis of classes");
+  LINNET_CHECK(targets.defined(), "cross_entropy: the targets are undefined");
+  LINNET_CHECK(targets.dtype() == Dtype::i32, "cross_entropy: targets are ", targets.dtype(), ", i32 wanted");
+  const Shape wanted = logits.shape().first(logits.rank() - 1);
+  LINNET_CHECK(targets.shape() == wanted, "cross_entropy: logits ", logits.shape(), " want targets ", wanted, ", not ",
+               targets.shape());
+  LINNET_CHECK(smoothing >= 0 && smoothing <= 1, "cross_entropy: label smoothing ", smoothing, " is not in 0 .. 1");
+  check_same_device("cross_entropy", logits, targets);
+}
+
+/// Range-checks the targets; returns how many are not ignored.
+int64_t count_targets(const Tensor& targets, int64_t classes, int64_t ignore) {
+  const Tensor host = targets.to(Device::cpu);
+  const int32_t* t = host.data<int32_t>();
+  int64_t count = 0;
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    if (t[i] == ignore) continue;
+    LINNET_CHECK(t[i] >= 0 && t[i] < classes, "cross_entropy: target ", t[i], " at position ", i, ", but there are ",
+                 classes, " classes");
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+Variable cross_entropy(const Variable& logitsv, const Tensor& targets, const CrossEntropyOptions& options) {
+  const Tensor& logits = logitsv.value();
+  const double smoothing = options.label_smoothing;
+  check(logits, targets, smoothing);
+  const Reduce reduce = options.reduce;
+  const int64_t classes = logits.size(-1), rows = targets.numel(), ignore = options.ignore_index.value_or(kNoneIgnored);
+  const int64_t count = count_targets(targets, classes, ignore);
+  const double factor = reduce == Reduce::mean ? 1 / static_cast<double>(std::max<int64_t>(1, count)) : 1;
+
+  Tensor loss = Tensor::empty(targets.shape(), logits.dtype(), logits.device());
+  Tensor stats = Tensor::empty({rows, 2}, logits.dtype(), logits.device());
+  with_float("cross_entropy", logits.dtype(), [&]<class T>() {
+    const auto& table = kernels<T>(logits.device());
+    T *loss_data = loss.mutable_data<T>(), *stats_data = stats.mutable_data<T>();
+    parallel_for(rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {
+      table.forward(end - begin, classes, logits.data<T>() + begin * classes, targets.data<int32_t>() + begin, ignore,
+                    static_cast<T>(smoothing), loss_data + begin, stats_data + 2 * begin);
+    });
+  });
+  if (reduce != Reduce::none) loss = compute::reduce(compute::Reduction::sum, loss, {}, false);
+  if (factor != 1) compute::scale_inplace(loss, factor);
+
+  return record("cross_entropy", loss, {logitsv}, keep(logits, targets, stats),
+                [=](const Tensor& dy, const Tensor& x, const Tensor& t, const Tensor& stats_kept) -> Gradients {
+                  Tensor dx = empty_like(x);
+                  with_float("cross_entropy", x.dtype(), [&]<class T>() {
+                    const auto& table = kernels<T>(x.device());
+                    T* dx_data = dx.mutable_data<T>();
+                    const int64_t stride = reduce == Reduce::none ? 1 : 0;
+                    parallel_for(rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {
+                      table.backward(end - begin, classes, x.data<T>() + begin * classes, t.data<int32_t>() + begin,
+                                     ignore, static_cast<T>(smoothing), stats_kept.data<T>() + 2 * begin,
+                                     dy.data<T>() + begin * stride, stride, static_cast<T>(factor),
+                                     dx_data + begin * classes);
+                    });
+                  });
+                  return {dx};
+                });
+}
+
+}  // namespace linnet

@@ -1,0 +1,115 @@
+#include "linnet/ops/layer_norm.h"
+
+#include <algorithm>
+#include <array>
+
+#include "linnet/autograd/record.h"
+#include "linnet/core/compute.h"
+#include "linnet/core/threads.h"
+#include "linnet/ops/layer_norm_kernels.h"
+
+namespace linnet {
+namespace {
+
+template <class T>
+const LayerNormKernels<T>& kernels(Device device) {
+  if constexpr (std::is_same_v<T, float>) {
+    static constexpr Instances<LayerNormF32> instances = LINNET_INSTANCES(layer_norm_f32);
+    return instances.of(device);
+  } else {
+    static constexpr Instances<LayerNormF64> instances = LINNET_INSTANCES(layer_norm_f64);
+    return instances.of(device);
+  }
+}
+
+constexpr double kForwardCost = 0.5, kBackwardCost = 1.0;  // nanoseconds an element
+
+/// dweight and dbias are summed over blocks of rows whose size depends on the shape alone, then over the blocks.
+int64_t rows_in_block(int64_t rows) { return std::clamp<int64_t>(rows / 16, 1, 64); }
+
+void check(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  LINNET_CHECK(x.rank() >= 1, "layer_norm: input () has no axis to normalise");
+  LINNET_CHECK(eps >= 0, "layer_norm: eps ", eps, " is negative");
+  for (const Tensor* p : {&weight, &bias}) {
+    if (!p->defined()) continue;
+    const char* name = p == &weight ? "weight" : "bias";
+    LINNET_CHECK(p->rank() >= 1 && p->rank() <= x.rank() && x.shape().last(p->rank()) == p->shape(),
+                 "layer_norm: input ", x.shape(), " does not end in the ", name, "'s shape ", p->shape());
+    check_same_device("layer_norm", x, *p);
+    check_same_dtype("layer_norm", x, *p);
+  }
+  LINNET_CHECK(!weight.defined() || !bias.defined() || weight.shape() == bias.shape(), "layer_norm: weight ",
+               weight.shape(), " and bias ", bias.shape(), " differ in shape");
+}
+
+template <class T>
+const T* data_or_null(const Tensor& x) {
+  return x.defined() ? x.data<T>() : nullptr;
+}
+
+struct Backward {
+  int64_t rows, width;
+  bool want_x, want_weight, want_bias;
+
+  /// dx in the shape of x; dweight and dbias as (width).
+  template <class T>
+  Gradients run(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& stats) const {
+    const int64_t size = rows_in_block(rows), blocks = (rows + size - 1) / size;
+    Tensor dx, dweights, dbiases;
+    if (want_x) dx = empty_like(x);
+    if (want_weight) dweights = Tensor::empty({blocks, width}, x.dtype(), x.device());
+    if (want_bias) dbiases = Tensor::empty({blocks, width}, x.dtype(), x.device());
+    T* dx_data = want_x ? dx.mutable_data<T>() : nullptr;
+    T* dweight_data = want_weight ? dweights.mutable_data<T>() : nullptr;
+    T* dbias_data = want_bias ? dbiases.mutable_data<T>() : nullptr;
+    const auto& table = kernels<T>(x.device());
+    parallel_for(blocks, kBackwardCost * static_cast<double>(size * width), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t row = b * size, at = row * width;
+        table.backward(std::min(size, rows - row), width, dy.data<T>() + at, x.data<T>() + at, data_or_null<T>(weight),
+                       stats.data<T>() + 3 * row, want_x ? dx_data + at : nullptr,
+                       want_weight ? dweight_data + b * width : nullptr, want_bias ? dbias_data + b * width : nullptr);
+      }
+    });
+    auto total = [](const Tensor& partial) {
+      return partial.defined() ? compute::reduce(compute::Reduction::sum, partial, std::array<int64_t, 1>{0}, false)
+                               : Tensor();
+    };
+    return {dx, total(dweights), total(dbiases)};
+  }
+};
+
+}  // namespace
+
+Variable layer_norm(const Variable& xv, const Variable& weightv, const Variable& biasv, double eps) {
+  const Tensor& x = xv.value();
+  const Tensor weight = weightv.defined() ? weightv.value() : Tensor();
+  const Tensor bias = biasv.defined() ? biasv.value() : Tensor();
+  check(x, weight, bias, eps);
+  const Shape norm = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : x.shape().last(1);
+  const int64_t width = norm.numel(), rows = x.shape().first(x.rank() - norm.rank()).numel();
+
+  Tensor y = empty_like(x), stats = Tensor::empty({rows, 3}, x.dtype(), x.device());
+  with_float("layer_norm", x.dtype(), [&]<class T>() {
+    const auto& table = kernels<T>(x.device());
+    T *y_data = y.mutable_data<T>(), *stats_data = stats.mutable_data<T>();
+    parallel_for(rows, kForwardCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+      table.forward(end - begin, width, x.data<T>() + begin * width, data_or_null<T>(weight), data_or_null<T>(bias),
+                    static_cast<T>(eps), y_data + begin * width, stats_data + 3 * begin);
+    });
+  });
+
+  const Backward backward{rows, width, wants_grad(xv), weight.defined() && wants_grad(weightv),
+                          bias.defined() && wants_grad(biasv)};
+  return record("layer_norm", y, {xv, weightv, biasv}, keep(x, weight, stats),
+                [=](const Tensor& dy, const Tensor& x_kept, const Tensor& weight_kept, const Tensor& stats_kept) {
+                  Gradients d = with_float("layer_norm", x_kept.dtype(), [&]<class T>() {
+                    return backward.run<T>(dy, x_kept, weight_kept, stats_kept);
+                  });
+                  for (size_t i : {1, 2})
+                    if (d[i].defined()) d[i] = d[i].reshape(norm);
+                  return d;
+                });
+}
+
+}  // namespace linnet

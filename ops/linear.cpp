@@ -1,0 +1,61 @@
+#include "linnet/ops/linear.h"
+
+#include <array>
+
+#include "linnet/autograd/record.h"
+#include "linnet/core/compute.h"
+
+namespace linnet {
+namespace {
+
+void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  LINNET_CHECK(weight.rank() == 2, "linear: weight ", weight.shape(), " is not (out, in)");
+  LINNET_CHECK(x.rank() >= 1, "linear: input () has no last axis; weight ", weight.shape(), " takes ", weight.size(1));
+  LINNET_CHECK(x.size(-1) == weight.size(1), "linear: input ", x.shape(), " ends in ", x.size(-1), " but weight ",
+               weight.shape(), " takes ", weight.size(1));
+  check_same_device("linear", x, weight);
+  check_same_dtype("linear", x, weight);
+  if (!bias.defined()) return;
+  LINNET_CHECK(bias.shape() == Shape{weight.size(0)}, "linear: bias ", bias.shape(), " but weight ", weight.shape(),
+               " gives ", weight.size(0));
+  check_same_device("linear", x, bias);
+  check_same_dtype("linear", x, bias);
+}
+
+}  // namespace
+
+Variable linear(const Variable& xv, const Variable& weightv, const Variable& biasv) {
+  const Tensor& weight = weightv.value();
+  const Tensor bias = biasv.defined() ? biasv.value() : Tensor();
+  check(xv.value(), weight, bias);
+  const Shape shape = xv.shape();
+  const int64_t rows = shape.first(shape.rank() - 1).numel(), in = weight.size(1), out = weight.size(0);
+  const Tensor x = xv.value().reshape(Shape{rows, in});
+
+  // The product is added to rows that hold the bias: BLAS would otherwise begin by clearing them.
+  Tensor y;
+  if (bias.defined()) {
+    y = compute::broadcast_to(bias, {rows, out});
+    with_float("linear", y.dtype(), [&]<class T>() {
+      compute::gemm<T>(y.device(), false, true, rows, out, in, 1, x.data<T>(), in, weight.data<T>(), in, 1,
+                       y.mutable_data<T>(), out);
+    });
+  } else {
+    y = compute::matmul(x, weight, false, true);
+  }
+
+  const bool want_x = wants_grad(xv), want_weight = wants_grad(weightv),
+             want_bias = bias.defined() && wants_grad(biasv);
+  return record("linear", y.reshape(shape.with(-1, out)), {xv, weightv, biasv},
+                keep(want_weight ? x : Tensor(), want_x ? weight : Tensor()),
+                [=](const Tensor& dy_given, const Tensor& x_kept, const Tensor& weight_kept) -> Gradients {
+                  const Tensor dy = dy_given.reshape(Shape{rows, out});
+                  Tensor dx, dweight, dbias;
+                  if (want_x) dx = compute::matmul(dy, weight_kept).reshape(shape);
+                  if (want_weight) dweight = compute::matmul(dy, x_kept, true, false);
+                  if (want_bias) dbias = compute::reduce(compute::Reduction::sum, dy, std::array<int64_t, 1>{0}, false);
+                  return {dx, dweight, dbias};
+                });
+}
+
+}  // namespace linnet
