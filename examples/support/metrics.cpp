@@ -1,0 +1,90 @@
+#include "support/metrics.h"
+
+#include <filesystem>
+#include <sstream>
+
+#include "linnet/core/atomic_file.h"
+#include "linnet/core/error.h"
+#include "support/files.h"
+
+namespace example {
+namespace {
+
+std::vector<std::string> split(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream in(line);
+  for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
+  return cells;
+}
+
+bool parse(const std::vector<std::string>& cells, std::vector<double>& row) {
+  for (const std::string& cell : cells) {
+    char* end = nullptr;
+    row.push_back(std::strtod(cell.c_str(), &end));
+    if (cell.empty() || *end) return false;
+  }
+  return true;
+}
+
+std::string join(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const std::string& cell : cells) line += (line.empty() ? "" : ",") + cell;
+  return line + "\n";
+}
+
+}  // namespace
+
+std::vector<double> MetricsTable::column(const std::string& name) const {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] != name) continue;
+    std::vector<double> values;
+    for (const auto& row : rows) values.push_back(row[i]);
+    return values;
+  }
+  linnet::fail("metrics: there is no column ", name);
+}
+
+MetricsTable read_metrics(const std::string& path) {
+  const std::string text = read_text(path);
+  MetricsTable table;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::vector<std::string> cells = split(text.substr(begin, end - begin));
+    if (begin == 0) {
+      table.columns = cells;
+      continue;
+    }
+    std::vector<double> row;
+    if (cells.size() != table.columns.size() || !parse(cells, row)) break;
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+MetricsWriter::MetricsWriter(std::string path, std::vector<std::string> columns, int64_t last_step, int64_t every)
+    : path_(std::move(path)), width_(columns.size()) {
+  std::string kept = join(columns);
+  if (last_step > 0 && std::filesystem::exists(path_)) {
+    std::istringstream lines(read_text(path_));
+    const size_t whole = read_metrics(path_).rows.size();
+    std::string line;
+    std::getline(lines, line);
+    for (size_t i = 0; i < whole && std::getline(lines, line); ++i) {
+      const int64_t step = std::strtoll(line.c_str(), nullptr, 10);
+      if (step <= last_step && step % every == 0) kept += line + "\n";
+    }
+  }
+  linnet::write_file(path_, kept);
+  out_.open(path_, std::ios::app);
+}
+
+void MetricsWriter::add(int64_t step, const std::vector<double>& values) {
+  LINNET_CHECK(values.size() + 1 == width_, "metrics: ", values.size(), " values for ", width_ - 1, " columns");
+  std::ostringstream row;
+  row.precision(9);
+  row << step;
+  for (double value : values) row << "," << value;
+  out_ << row.str() << std::endl;
+  LINNET_CHECK(out_.good(), path_, ": cannot be written; is the disk full?");
+}
+
+}  // namespace example

@@ -1,0 +1,31 @@
+// RunDirectory: the folder of one training run: settings.json, metrics.csv, checkpoints, curve.svg, summary.json.
+#pragma once
+#include <string>
+
+#include "support/files.h"
+
+namespace example {
+
+class RunDirectory {
+ public:
+  /// Makes the folder (and those above it) and writes settings.json; throws Error where it cannot be written or holds a
+  /// run.
+  static RunDirectory create(const std::string& path, const Json& settings);
+  /// A folder that holds a run; throws Error, with what to do, where there is none.
+  static RunDirectory open(const std::string& path);
+  static bool holds_run(const std::string& path);
+  /// `path`, or the first of path-2, path-3, ... that does not exist: a default that overwrites nothing.
+  static std::string unused(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  Json settings() const { return read_json(file("settings.json")); }
+  void save_settings(const Json& settings) const { write_json(file("settings.json"), settings); }
+  void save_json(const std::string& name, const Json& value) const { write_json(file(name), value); }
+
+ private:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace example
