@@ -1,0 +1,73 @@
+// The project's promise about memory: backward holds the gradients and a fixed amount beside them, no state per step.
+#include "linnet/autograd/tape.h"
+#include "linnet/core/random.h"
+#include "linnet/core/storage.h"
+#include "support/linear_attention.h"
+
+using namespace linnet;
+
+namespace {
+
+constexpr int64_t kHeads = 4, kDim = 24, kWidth = 40;
+
+struct Bytes {
+  double peak, requested, kept;
+};
+
+/// What backward asks for above what is alive when it begins: at most at once, and in all; and what the tape held.
+Bytes measure(int64_t time, bool fused) {
+  const int64_t dim = fused ? kWidth : kDim;
+  Tape tape;
+  Variable q, k, v, out;
+  if (fused) {
+    q = Variable::leaf(Tensor::normal({1, time, 3, kHeads, dim}));
+    out = linear_attention_qkv(q, {.causal = true});
+  } else {
+    q = Variable::leaf(Tensor::normal({1, time, kHeads, dim}));
+    k = Variable::leaf(Tensor::normal({1, time, kHeads, dim}));
+    v = Variable::leaf(Tensor::normal({1, time, kHeads, kWidth}));
+    out = linear_attention(q, k, v, {.causal = true});
+  }
+  const Tensor seed = Tensor::full(out.shape(), 1);
+  const auto kept = static_cast<double>(tape.bytes_kept());
+  reset_peak();
+  const MemoryStats before = memory_stats();
+  tape.backward(out, seed);
+  const MemoryStats after = memory_stats();
+  return {static_cast<double>(after.peak - before.live), static_cast<double>(after.requested - before.requested), kept};
+}
+
+}  // namespace
+
+TEST_CASE("backward of causal linear attention asks for a + b N bytes, with b that of the gradients alone") {
+  for (const bool fused : {false, true}) {
+    const int64_t dim = fused ? kWidth : kDim;
+    const double gradients = 4.0 * kHeads * static_cast<double>(2 * dim + kWidth);
+    const std::vector<int64_t> times = {1024, 2048, 4096, 16384, 65536};
+    std::vector<Bytes> bytes;
+    for (int64_t time : times) bytes.push_back(measure(time, fused));
+    const double a = bytes[0].peak - gradients * 1024;
+    CHECK(a >= 0);
+    CHECK(a < 1024 * gradients);  // a few states, fewer than one a step of the shortest run
+    for (size_t i = 1; i < times.size(); ++i) {
+      const double b = (bytes[i].peak - bytes[i - 1].peak) / static_cast<double>(times[i] - times[i - 1]);
+      CHECK(b == doctest::Approx(gradients).epsilon(0.01));
+      CHECK(b <= 4.4 * kHeads * static_cast<double>(2 * dim + kWidth));
+      CHECK(bytes[i].peak - b * static_cast<double>(times[i]) == doctest::Approx(a).epsilon(0.01));
+      CHECK(bytes[i].requested == bytes[i].peak);  // nothing is asked for twice
+    }
+    // Kept for the way back: q, k, v, o and d.
+    for (size_t i = 0; i < times.size(); ++i)
+      CHECK(bytes[i].kept == 4.0 * kHeads * static_cast<double>((2 * dim + 2 * kWidth + 1) * times[i]));
+  }
+}
+
+TEST_CASE("without a tape nothing stays behind but the output") {
+  const Tensor x = Tensor::normal({1, 4096, 2, 16});
+  const int64_t before = memory_stats().live;
+  {
+    const Variable out = linear_attention(x, x, x, {.causal = true});
+    CHECK(memory_stats().live - before == out.value().bytes());
+  }
+  CHECK(memory_stats().live == before);
+}

@@ -1,0 +1,142 @@
+// The recurrent form: pieces with a carried state and single steps equal the whole.
+#include "linnet/autograd/tape.h"
+#include "linnet/core/random.h"
+#include "support/linear_attention.h"
+
+using namespace linnet;
+
+namespace {
+
+/// Steps begin .. end-1 of (batch, time, heads, dim).
+Tensor piece(const Tensor& x, int64_t begin, int64_t end) {
+  Tensor part = Tensor::empty(x.shape().with(1, end - begin), x.dtype());
+  const int64_t row = x.size(2) * x.size(3);
+  for (int64_t b = 0; b < x.size(0); ++b)
+    std::copy_n(x.data<float>() + (b * x.size(1) + begin) * row, (end - begin) * row,
+                part.mutable_data<float>() + b * (end - begin) * row);
+  return part;
+}
+
+Tensor one_step(const Tensor& x, int64_t t) { return piece(x, t, t + 1).reshape({x.size(0), x.size(2), x.size(3)}); }
+
+struct Sequence {
+  Tensor q, k, v, out;
+  explicit Sequence(int64_t time) {
+    manual_seed(9);
+    q = Tensor::normal({2, time, 2, 32});
+    k = Tensor::normal({2, time, 2, 32});
+    v = Tensor::normal({2, time, 2, 32});
+    out = linear_attention(q, k, v, {.causal = true}).value();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a run split at any point equals the whole run") {
+  for_each_level([] {
+    const Sequence x(512);
+    for (int64_t at : {0, 1, 7, 255, 511, 512}) {
+      const auto first = linear_attention_with_state(piece(x.q, 0, at), piece(x.k, 0, at), piece(x.v, 0, at), {});
+      const auto second =
+          linear_attention_with_state(piece(x.q, at, 512), piece(x.k, at, 512), piece(x.v, at, 512), first.state);
+      CHECK(deviation(first.out.value(), piece(x.out, 0, at)) < 1e-5);
+      CHECK(deviation(second.out.value(), piece(x.out, at, 512)) < 1e-5);
+    }
+  });
+}
+
+TEST_CASE("single steps equal the whole run") {
+  for_each_level([] {
+    const Sequence x(512);
+    LinearState state;
+    Tensor out;
+    for (int64_t t = 0; t < 512; ++t) {
+      linear_attention_step(one_step(x.q, t), one_step(x.k, t), one_step(x.v, t), state, out);
+      CHECK(deviation(out, one_step(x.out, t)) < 1e-5);
+    }
+    const auto whole = linear_attention_with_state(x.q, x.k, x.v, {});
+    CHECK(deviation(state.s.value(), whole.state.s.value()) < 1e-5);
+    CHECK(deviation(state.z.value(), whole.state.z.value()) < 1e-5);
+  });
+}
+
+TEST_CASE("a fused step equals a step") {
+  const Tensor qkv = Tensor::normal({2, 3, 4, 5});
+  const auto part = [&](int64_t i) {
+    Tensor x = Tensor::empty({2, 4, 5});
+    for (int64_t b = 0; b < 2; ++b)
+      std::copy_n(qkv.data<float>() + (b * 3 + i) * 20, 20, x.mutable_data<float>() + b * 20);
+    return x;
+  };
+  LinearState fused, apart;
+  Tensor a, b;
+  for (int i = 0; i < 3; ++i) {
+    linear_attention_step_qkv(qkv, fused, a);
+    linear_attention_step(part(0), part(1), part(2), apart, b);
+    CHECK(bit_equal(a, b));
+  }
+  CHECK(bit_equal(fused.s.value(), apart.s.value()));
+}
+
+TEST_CASE("a step with a masked key leaves the state as it was") {
+  const Tensor q = Tensor::normal({2, 1, 3}), k = Tensor::normal({2, 1, 3}), v = Tensor::normal({2, 1, 3});
+  LinearState state;
+  Tensor out;
+  linear_attention_step(q, k, v, state, out);
+  const LinearState before = state;
+  const KeyMask mask = KeyMask::lengths({1, 0});
+  linear_attention_step(q, k, v, state, out, {.keys = &mask});
+  CHECK_FALSE(bit_equal(state.s.value().slice(0, 1).clone(), before.s.value().slice(0, 1).clone()));
+  CHECK(bit_equal(state.s.value().slice(1, 2).clone(), before.s.value().slice(1, 2).clone()));
+}
+
+TEST_CASE("a copied state is its own, and so is one that came from a tape or is held elsewhere") {
+  const Tensor q = Tensor::normal({1, 1, 3}), k = Tensor::normal({1, 1, 3}), v = Tensor::normal({1, 1, 3});
+  LinearState state;
+  Tensor out;
+  linear_attention_step(q, k, v, state, out);
+  const LinearState copy = state;
+  const Tensor held = state.s.value(), before = held.clone();
+  linear_attention_step(q, k, v, state, out);
+  CHECK(bit_equal(copy.s.value(), before));
+  CHECK(bit_equal(held, before));
+
+  Tape tape;
+  const Variable leaf = Variable::leaf(k.reshape({1, 1, 1, 3}));
+  const auto r = linear_attention_with_state(q.reshape({1, 1, 1, 3}), leaf, v.reshape({1, 1, 1, 3}), {});
+  LinearState recorded = r.state;  // still carries the gradient
+  const Tensor value = recorded.s.value().clone();
+  {
+    Tape::Pause pause;
+    linear_attention_step(q, k, v, recorded, out);
+  }
+  CHECK(bit_equal(r.state.s.value(), value));
+  tape.backward(r.state.s, Tensor::full({1, 1, 3, 3}, 1));
+  CHECK(leaf.grad().defined());
+}
+
+TEST_CASE("errors of the recurrent form") {
+  const Tensor q = Tensor::zeros({2, 1, 3}), v = Tensor::zeros({2, 1, 4});
+  Tensor out;
+  LinearState state;
+  {
+    Tape tape;
+    CHECK(message_of([&] { linear_attention_step(q, q, v, state, out); }) ==
+          "linear_attention_step: changes its state in place, which a tape cannot replay; use "
+          "linear_attention_with_state while a tape records, or Tape::Pause");
+  }
+  linear_attention_step(q, q, v, state, out);
+  CHECK(message_of([&] { linear_attention_step(v, v, v, state, out); }) ==
+        "linear_attention_step: state s (2, 1, 3, 4) is not (batch, heads, D, M) = (2, 1, 4, 4)");
+  Tensor wrong = Tensor::zeros({2, 4});
+  CHECK(message_of([&] { linear_attention_step(q, q, v, state, wrong); }) ==
+        "linear_attention_step: out (2, 4) is not (batch, heads, M) = (2, 1, 4)");
+  CHECK(message_of([&] {
+          linear_attention_step(Tensor::zeros({2, 3}), q, v, state, out);
+        }) == "linear_attention_step: q (2, 3) is not (batch, heads, dim)");
+  LinearState half;
+  half.z = Tensor::zeros({2, 1, 3});
+  const Tensor x = Tensor::zeros({2, 5, 1, 3});
+  CHECK(message_of([&] { linear_attention_with_state(x, x, x, half); }) ==
+        "linear_attention_with_state: the state has only one of s and z");
+}

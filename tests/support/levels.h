@@ -1,0 +1,26 @@
+// for_each_level: runs a test body with every level of kernels that this machine has.
+#pragma once
+#include <doctest/doctest.h>
+
+#include "linnet/core/dispatch.h"
+
+namespace linnet {
+
+/// Calls f once with each level that this machine has forced, `plain` first.
+template <class F>
+void for_each_level(F&& f) {
+  for (const Level l : {Level::plain, Level::portable, Level::avx2, Level::avx512}) {
+    if (l > best_level()) continue;
+    force_level(l);
+    CAPTURE(name(l));
+    try {
+      f();
+    } catch (...) {
+      unforce_level();
+      throw;
+    }
+    unforce_level();
+  }
+}
+
+}  // namespace linnet
