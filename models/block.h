@@ -1,0 +1,52 @@
+// Block: one layer of a transformer: attention, then a feed-forward net, each added to what came in.
+#pragma once
+#include "linnet/nn/attention.h"
+#include "linnet/nn/feed_forward.h"
+#include "linnet/nn/layer_norm.h"
+
+namespace linnet::models {
+
+struct BlockOptions {
+  nn::Required<int64_t> dim;
+  nn::Required<int64_t> heads;
+  int64_t hidden = 0;  ///< of the feed-forward net; 0 means 4 dim
+  bool causal = false;
+  nn::AttentionKind kind = nn::AttentionKind::linear;
+  bool pre_norm = true;
+  double dropout = 0;  ///< of both branches and of the hidden units
+  nn::Activation activation = nn::Activation::gelu;
+  double eps = 0;  ///< of linear attention's denominator
+  FeatureMap feature_map = FeatureMap::elu1;
+  double norm_eps = 1e-5;
+};
+
+/// x (batch, time, dim) -> (batch, time, dim):
+///
+///     pre-norm (Xiong et al. 2020)        h = x + attention(norm1(x))     y = h + feed_forward(norm2(h))
+///     post-norm (Vaswani et al. 2017)     h = norm1(x + attention(x))     y = norm2(h + feed_forward(h))
+class Block : public nn::Module {
+ public:
+  using Options = BlockOptions;
+  Block(nn::Module& parent, std::string name, const Options& options);
+
+  /// `keys` leaves padding out.
+  Variable operator()(const Variable& x, const KeyMask* keys = nullptr) const;
+
+  nn::AttentionState make_state(int64_t batch, int64_t capacity = 16) const;
+  /// The next step, x (batch, dim) -> (batch, dim); nn::Attention::step says when it can be taken.
+  Variable step(const Variable& x, nn::AttentionState& state) const;
+
+  nn::LayerNorm norm1;
+  nn::Attention attention;
+  nn::LayerNorm norm2;
+  nn::FeedForward feed_forward;
+  nn::Dropout dropout;
+
+ private:
+  template <class Attend>
+  Variable run(const Variable& x, const Attend& attend) const;
+
+  bool pre_norm_;
+};
+
+}  // namespace linnet::models

@@ -1,0 +1,141 @@
+#include "linnet/models/causal_lm.h"
+
+#include "linnet/autograd/tape.h"
+#include "linnet/core/compute.h"
+#include "linnet/nn/dropout.h"
+
+namespace linnet::models {
+namespace {
+
+using AnyPositions = std::variant<nn::LearnedPositions, nn::SinusoidalPositions>;
+
+AnyPositions make_positions(nn::Module& parent, const CausalLMOptions& options) {
+  if (options.positions == Positions::sinusoidal) {
+    LINNET_CHECK(options.max_time >= 0, parent.label(), ": max_time ", options.max_time, " is negative");
+    return AnyPositions(std::in_place_type<nn::SinusoidalPositions>, parent, "positions",
+                        nn::SinusoidalPositionsOptions{.dim = options.dim});
+  }
+  LINNET_CHECK(options.max_time >= 1, parent.label(), ": max_time ", options.max_time,
+               ", learned positions want at least 1");
+  return AnyPositions(std::in_place_type<nn::LearnedPositions>, parent, "positions",
+                      nn::LearnedPositionsOptions{.max_time = options.max_time, .dim = options.dim});
+}
+
+StackOptions stack_options(const CausalLMOptions& options) {
+  return {.layers = options.layers,
+          .block = {.dim = options.dim,
+                    .heads = options.heads,
+                    .hidden = options.hidden,
+                    .causal = true,
+                    .kind = options.kind,
+                    .pre_norm = options.pre_norm,
+                    .dropout = options.dropout,
+                    .activation = options.activation,
+                    .eps = options.eps,
+                    .feature_map = options.feature_map}};
+}
+
+nn::LinearOptions head_options(const CausalLMOptions& options, const nn::Embedding& embed) {
+  return {.in = options.dim, .out = options.vocab, .tied = options.tie_head ? embed.weight : Variable()};
+}
+
+/// Row b draws from a sequence of its own.
+Generator row_generator(const Generator& generator, int64_t b) {
+  return {generator.seed, generator.stream ^ stream_of("row " + std::to_string(b)), generator.offset};
+}
+
+}  // namespace
+
+StateDict LMState::state_dict() const {
+  StateDict state = stack.state_dict();
+  state.set_integer("position", static_cast<uint64_t>(position));
+  return state;
+}
+
+void LMState::load_state_dict(const StateDict& state) {
+  const auto at = static_cast<int64_t>(state.integer("position"));
+  stack.load_state_dict(state);
+  position = at;
+}
+
+LMState LMState::select(const Tensor& samples) const { return {stack.select(samples), position}; }
+
+// The two constructors differ in their base alone.
+#define LINNET_CAUSAL_LM_MEMBERS                                                                                      \
+  embed(*this, "embed", {.rows = options.vocab, .dim = options.dim}), positions(make_positions(*this, options)),      \
+      stack(*this, "stack", stack_options(options)), head(*this, "head", head_options(options, embed)),               \
+      vocab_(options.vocab), max_time_(options.max_time)
+
+CausalLM::CausalLM(const Options& options) : LINNET_CAUSAL_LM_MEMBERS {}
+CausalLM::CausalLM(nn::Module& parent, std::string name, const Options& options)
+    : Model(parent, std::move(name)), LINNET_CAUSAL_LM_MEMBERS {}
+
+#undef LINNET_CAUSAL_LM_MEMBERS
+
+void CausalLM::check_not_recording(const char* what) const {
+  LINNET_CHECK(!recording(), label(), ": ", what, " changes its state in place, which a tape cannot replay; call it ",
+               "outside of the Tape's scope or under Tape::Pause");
+}
+
+Variable CausalLM::operator()(const Tensor& tokens, const KeyMask* keys) const {
+  LINNET_CHECK(tokens.defined() && tokens.rank() == 2 && tokens.dtype() == Dtype::i32, label(), ": tokens ",
+               tokens.shape(), " ", tokens.dtype(), " are not i32 (batch, time)");
+  LINNET_CHECK(max_time_ == 0 || tokens.size(1) <= max_time_, label(), ": ", tokens.size(1),
+               " tokens given, but max_time is ", max_time_);
+  const Variable x = std::visit([&](const auto& p) { return p(embed(tokens)); }, positions);
+  return head(stack(x, keys));
+}
+
+LMState CausalLM::make_state(int64_t batch) const { return {stack.make_state(batch), 0}; }
+
+Tensor CausalLM::step(const Tensor& tokens, LMState& state) const {
+  check_not_recording("step");
+  LINNET_CHECK(tokens.defined() && tokens.rank() == 1 && tokens.dtype() == Dtype::i32, label(), ": tokens ",
+               tokens.shape(), " ", tokens.dtype(), " are not i32 (batch), one step");
+  LINNET_CHECK(max_time_ == 0 || state.position < max_time_, label(), ": step ", state.position,
+               " wanted, but max_time is ", max_time_);
+  const Variable x = std::visit([&](const auto& p) { return p.step(embed(tokens), state.position); }, positions);
+  const Variable logits = head(stack.step(x, state.stack));
+  ++state.position;
+  return logits.value();
+}
+
+Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) const {
+  check_not_recording("generate");
+  LINNET_CHECK(prompt.defined() && prompt.rank() == 2 && prompt.dtype() == Dtype::i32, label(), ": prompt ",
+               prompt.shape(), " ", prompt.dtype(), " is not i32 (batch, time)");
+  const int64_t batch = prompt.size(0), time = prompt.size(1), count = options.tokens;
+  LINNET_CHECK(time >= 1, label(), ": prompt ", prompt.shape(), " has no tokens, want at least one");
+  LINNET_CHECK(count >= 0, label(), ": ", count, " tokens to generate, want 0 or more");
+  LINNET_CHECK(max_time_ == 0 || time + count <= max_time_, label(), ": a prompt of ", time, " and ", count,
+               " tokens to generate exceed max_time ", max_time_);
+  const SamplingOptions sampling{options.temperature, options.top_k, options.top_p};
+  check_sampling("generate", sampling);
+  compute::check_indices("generate", prompt, vocab_);
+
+  Generator& generator = options.generator ? *options.generator : default_generator();
+  std::vector<Generator> rows;
+  for (int64_t b = 0; b < batch; ++b) rows.push_back(row_generator(generator, b));
+  if (options.temperature > 0) generator.take(count);
+
+  Tensor made = Tensor::empty({batch, count}, Dtype::i32);
+  int32_t* const to = made.mutable_data<int32_t>();
+  LMState state = make_state(batch);
+  Tensor logits;
+  for (int64_t t = 0; count > 0 && t < time; ++t) {
+    logits = step(compute::slice(prompt, 1, t, t + 1).reshape(Shape{batch}), state);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const std::vector<double> values = logits.to(Device::cpu).to(Dtype::f64).to_vector<double>();
+    Tensor next = Tensor::empty({batch}, Dtype::i32);
+    for (int64_t b = 0; b < batch; ++b) {
+      const auto row = std::span(values).subspan(static_cast<size_t>(b * vocab_), static_cast<size_t>(vocab_));
+      const auto token = static_cast<int32_t>(sample_logits(row, sampling, rows[static_cast<size_t>(b)]));
+      to[b * count + i] = next.mutable_data<int32_t>()[b] = token;
+    }
+    if (i + 1 < count) logits = step(next.to(prompt.device()), state);
+  }
+  return made.to(prompt.device());
+}
+
+}  // namespace linnet::models

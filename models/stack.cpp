@@ -1,0 +1,50 @@
+#include "linnet/models/stack.h"
+
+namespace linnet::models {
+
+StateDict StackState::state_dict() const {
+  StateDict state;
+  for (size_t i = 0; i < layers.size(); ++i) state.add(std::to_string(i), layers[i].state_dict());
+  return state;
+}
+
+void StackState::load_state_dict(const StateDict& state) {
+  std::vector<nn::AttentionState> loaded = layers;
+  for (size_t i = 0; i < loaded.size(); ++i) loaded[i].load_state_dict(state.part(std::to_string(i)));
+  layers = std::move(loaded);
+}
+
+StackState StackState::select(const Tensor& samples) const {
+  StackState chosen;
+  for (const auto& layer : layers) chosen.layers.push_back(layer.select(samples));
+  return chosen;
+}
+
+Stack::Stack(nn::Module& parent, std::string name, const Options& options)
+    : Module(parent, std::move(name)), blocks(*this, "blocks", options.layers, options.block) {
+  if (options.block.pre_norm) {
+    norm.emplace(*this, "norm", nn::LayerNormOptions{.dim = options.block.dim, .eps = options.block.norm_eps});
+  }
+}
+
+Variable Stack::operator()(const Variable& x, const KeyMask* keys) const {
+  Variable h = x;
+  for (const Block& block : blocks) h = block(h, keys);
+  return norm ? (*norm)(h) : h;
+}
+
+StackState Stack::make_state(int64_t batch, int64_t capacity) const {
+  StackState state;
+  for (const Block& block : blocks) state.layers.push_back(block.make_state(batch, capacity));
+  return state;
+}
+
+Variable Stack::step(const Variable& x, StackState& state) const {
+  LINNET_CHECK(static_cast<int64_t>(state.layers.size()) == blocks.size(), label(), ": a state of ", state.layers.size(),
+               " layers given, there are ", blocks.size());
+  Variable h = x;
+  for (int64_t i = 0; i < blocks.size(); ++i) h = blocks[i].step(h, state.layers[static_cast<size_t>(i)]);
+  return norm ? (*norm)(h) : h;
+}
+
+}  // namespace linnet::models

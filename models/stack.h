@@ -1,0 +1,41 @@
+// Stack: blocks one after the other, with a last normalisation where they are pre-norm.
+#pragma once
+#include <optional>
+
+#include "linnet/models/block.h"
+#include "linnet/nn/list.h"
+
+namespace linnet::models {
+
+struct StackOptions {
+  nn::Required<int64_t> layers;
+  BlockOptions block;
+};
+
+/// One attention state a layer. A copy goes its own way.
+struct StackState {
+  std::vector<nn::AttentionState> layers;
+
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& state);
+  StackState select(const Tensor& samples) const;  ///< as nn::AttentionState::select
+};
+
+/// x (batch, time, dim) -> (batch, time, dim).
+class Stack : public nn::Module {
+ public:
+  using Options = StackOptions;
+  Stack(nn::Module& parent, std::string name, const Options& options);
+
+  /// `keys` leaves padding out.
+  Variable operator()(const Variable& x, const KeyMask* keys = nullptr) const;
+
+  StackState make_state(int64_t batch, int64_t capacity = 16) const;
+  /// The next step, x (batch, dim) -> (batch, dim).
+  Variable step(const Variable& x, StackState& state) const;
+
+  nn::List<Block> blocks;
+  std::optional<nn::LayerNorm> norm;
+};
+
+}  // namespace linnet::models

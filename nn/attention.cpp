@@ -1,0 +1,125 @@
+#include "linnet/nn/attention.h"
+
+#include "linnet/autograd/tape.h"
+#include "linnet/core/compute.h"
+#include "linnet/ops/shape_ops.h"
+
+namespace linnet::nn {
+
+const char* name(AttentionKind kind) { return kind == AttentionKind::linear ? "linear" : "softmax"; }
+
+StateDict AttentionState::state_dict() const {
+  StateDict state;
+  state.set_text("kind", name(kind));
+  if (kind == AttentionKind::linear) {
+    if (!linear.s.defined()) return state;
+    state.set("s", linear.s.value().clone());
+    state.set("z", linear.z.value().clone());
+  } else {
+    if (!softmax.k.defined()) return state;
+    state.set("k", compute::slice(softmax.k, 1, 0, softmax.length));
+    state.set("v", compute::slice(softmax.v, 1, 0, softmax.length));
+  }
+  return state;
+}
+
+void AttentionState::load_state_dict(const StateDict& state) {
+  const std::string& given = state.text("kind");
+  LINNET_CHECK(given == name(kind), "attention state: kind ", given, " given, this one is ", name(kind));
+  const bool is_linear = kind == AttentionKind::linear;
+  const char *first = is_linear ? "s" : "k", *second = is_linear ? "z" : "v";
+  AttentionState loaded;
+  loaded.kind = kind;
+  if (state.has(first) || state.has(second)) {
+    const Tensor a = state.get(first).clone(), b = state.get(second).clone();
+    const Tensor old = is_linear ? (linear.s.defined() ? linear.s.value() : Tensor()) : softmax.k;
+    LINNET_CHECK(a.rank() == 4 && a.dtype() == b.dtype() && b.shape() == (is_linear ? a.shape().first(3) : a.shape()),
+                 "attention state: ", first, " ", a.shape(), " and ", second, " ", b.shape(), " do not belong together");
+    for (const int axis : {0, is_linear ? 1 : 2, 3}) {
+      LINNET_CHECK(!old.defined() || a.size(axis) == old.size(axis), "attention state: ", first, " ", a.shape(),
+                   " does not fit the layer and batch of ", old.shape());
+    }
+    if (is_linear) {
+      loaded.linear = LinearState(a, b);
+    } else {
+      loaded.softmax = {a, b, a.size(1)};
+    }
+  }
+  *this = std::move(loaded);
+}
+
+AttentionState AttentionState::select(const Tensor& samples) const {
+  const auto rows = [&](const Tensor& x) { return compute::gather_rows("attention state", x, samples); };
+  AttentionState chosen;
+  chosen.kind = kind;
+  if (linear.s.defined()) chosen.linear = LinearState(rows(linear.s.value()), rows(linear.z.value()));
+  if (softmax.k.defined()) chosen.softmax = {rows(softmax.k), rows(softmax.v), softmax.length};
+  return chosen;
+}
+
+Attention::Attention(Module& parent, std::string name, const Options& options)
+    : Module(parent, std::move(name)),
+      qkv(*this, "qkv", {.in = options.dim, .out = 3 * options.dim, .bias = options.bias}),
+      out(*this, "out", {.in = options.dim, .out = options.dim, .bias = options.bias}),
+      dim_(options.dim),
+      heads_(options.heads),
+      causal_(options.causal),
+      kind_(options.kind),
+      eps_(options.eps),
+      feature_map_(options.feature_map) {
+  LINNET_CHECK(heads_ >= 1 && dim_ % heads_ == 0, label(), ": dim ", dim_, " cannot be divided among ", heads_, " heads");
+  LINNET_CHECK(eps_ >= 0, label(), ": eps ", eps_, " is negative");
+}
+
+Variable Attention::operator()(const Variable& x, const KeyMask* keys) const {
+  LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, time, ", dim_, ")");
+  const int64_t batch = x.size(0), time = x.size(1);
+  const Variable parts = reshape(qkv(x), Shape{batch, time, 3, heads_, dim_ / heads_});
+  const Variable heads =
+      kind_ == AttentionKind::linear
+          ? linear_attention_qkv(
+                parts, {.feature_map = feature_map_, .causal = causal_, .normalise = true, .eps = eps_, .keys = keys})
+          : softmax_attention_qkv(parts, {.causal = causal_, .scale = std::nullopt, .keys = keys});
+  return out(reshape(heads, Shape{batch, time, dim_}));
+}
+
+AttentionState Attention::make_state(int64_t batch, int64_t capacity) const {
+  LINNET_CHECK(batch >= 0 && capacity >= 0, label(), ": a state for batch ", batch, " and capacity ", capacity,
+               ", none may be negative");
+  const int64_t width = dim_ / heads_;
+  const Dtype dtype = qkv.weight.dtype();
+  const Device device = qkv.weight.device();
+  AttentionState state;
+  state.kind = kind_;
+  if (kind_ == AttentionKind::linear) {
+    state.linear = LinearState(Tensor::zeros({batch, heads_, width, width}, dtype, device),
+                               Tensor::zeros({batch, heads_, width}, dtype, device));
+  } else {
+    const Shape shape{batch, capacity, heads_, width};
+    state.softmax = {Tensor::zeros(shape, dtype, device), Tensor::zeros(shape, dtype, device), 0};
+  }
+  return state;
+}
+
+Variable Attention::step(const Variable& x, AttentionState& state) const {
+  LINNET_CHECK(causal_, label(), ": only causal attention can go step by step; set .causal = true");
+  LINNET_CHECK(!recording(), label(), ": step changes its state in place, which a tape cannot replay; call it outside of ",
+               "the Tape's scope or under Tape::Pause");
+  LINNET_CHECK(x.rank() == 2 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, ", dim_,
+               "), one step");
+  LINNET_CHECK(state.kind == kind_, label(), ": a state of kind ", linnet::nn::name(state.kind), " given, this layer is ",
+               linnet::nn::name(kind_));
+  const int64_t batch = x.size(0);
+  const Variable parts = reshape(qkv(x), Shape{batch, 3, heads_, dim_ / heads_});
+  Tensor heads;
+  if (kind_ == AttentionKind::linear) {
+    linear_attention_step_qkv(
+        parts, state.linear, heads,
+        {.feature_map = feature_map_, .causal = true, .normalise = true, .eps = eps_});
+  } else {
+    softmax_attention_step_qkv(parts, state.softmax, heads);
+  }
+  return out(heads.reshape(Shape{batch, dim_}));
+}
+
+}  // namespace linnet::nn

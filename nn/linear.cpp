@@ -1,0 +1,25 @@
+#include "linnet/nn/linear.h"
+
+#include <cmath>
+
+#include "linnet/ops/linear.h"
+
+namespace linnet::nn {
+
+Linear::Linear(Module& parent, std::string name, const Options& options) : Module(parent, std::move(name)) {
+  const int64_t in = options.in, out = options.out;
+  LINNET_CHECK(in >= 1 && out >= 1, label(), ": in ", in, " and out ", out, ", want at least 1");
+  const Init standard = init::uniform(1 / std::sqrt(static_cast<double>(in)));
+  if (options.tied.defined()) {
+    LINNET_CHECK(options.tied.shape() == (Shape{out, in}), label(), ": tied weight ", options.tied.shape(),
+                 " is not (out, in) = ", Shape{out, in});
+    weight = tie("weight", options.tied);
+  } else {
+    weight = parameter("weight", {out, in}, options.weight_init ? options.weight_init : standard);
+  }
+  if (options.bias) bias = parameter("bias", {out}, standard);
+}
+
+Variable Linear::operator()(const Variable& x) const { return linear(x, weight, bias); }
+
+}  // namespace linnet::nn

@@ -1,0 +1,77 @@
+#include "linnet/nn/positions.h"
+
+#include <cmath>
+
+#include "linnet/ops/elementwise.h"
+#include "linnet/ops/shape_ops.h"
+
+namespace linnet::nn {
+namespace {
+
+void check_sequence(const Module& module, const Variable& x, int64_t dim) {
+  LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim, module.label(), ": input ", x.shape(), " is not (batch, time, ", dim,
+               ")");
+}
+
+void check_step(const Module& module, const Variable& x, int64_t dim) {
+  LINNET_CHECK(x.rank() == 2 && x.size(-1) == dim, module.label(), ": input ", x.shape(), " is not (batch, ", dim,
+               "), one step");
+}
+
+}  // namespace
+
+SinusoidalPositions::SinusoidalPositions(Module& parent, std::string name, const Options& options)
+    : Module(parent, std::move(name)), dim_(options.dim) {
+  LINNET_CHECK(dim_ >= 1, label(), ": dim ", dim_, ", want at least 1");
+}
+
+Tensor SinusoidalPositions::table(int64_t first, int64_t time, Dtype dtype) const {
+  LINNET_CHECK(first >= 0 && time >= 0, label(), ": ", time, " positions from ", first, ", none may be negative");
+  Tensor table = Tensor::empty({time, dim_}, dtype);
+  with_float("positions", dtype, [&]<class T>() {
+    T* to = table.mutable_data<T>();
+    for (int64_t j = 0; j < dim_; ++j) {
+      const double rate = std::pow(10000.0, -static_cast<double>(j / 2 * 2) / static_cast<double>(dim_));
+      for (int64_t t = 0; t < time; ++t) {
+        const double angle = static_cast<double>(first + t) * rate;
+        to[t * dim_ + j] = static_cast<T>(j % 2 ? std::cos(angle) : std::sin(angle));
+      }
+    }
+  });
+  return table;
+}
+
+Variable SinusoidalPositions::operator()(const Variable& x, int64_t first) const {
+  check_sequence(*this, x, dim_);
+  return x + table(first, x.size(1), x.dtype()).to(x.device());
+}
+
+Variable SinusoidalPositions::step(const Variable& x, int64_t position) const {
+  check_step(*this, x, dim_);
+  return x + table(position, 1, x.dtype()).to(x.device());
+}
+
+LearnedPositions::LearnedPositions(Module& parent, std::string name, const Options& options)
+    : Module(parent, std::move(name)) {
+  const int64_t max_time = options.max_time, dim = options.dim;
+  LINNET_CHECK(max_time >= 1 && dim >= 1, label(), ": max_time ", max_time, " and dim ", dim, ", want at least 1");
+  weight = parameter("weight", {max_time, dim}, options.weight_init ? options.weight_init : init::normal(0.02));
+}
+
+Variable LearnedPositions::rows(int64_t first, int64_t time) const {
+  LINNET_CHECK(first >= 0 && first + time <= weight.size(0), label(), ": positions ", first, " to ", first + time - 1,
+               " wanted, but max_time is ", weight.size(0));
+  return slice(weight, 0, first, first + time);
+}
+
+Variable LearnedPositions::operator()(const Variable& x, int64_t first) const {
+  check_sequence(*this, x, weight.size(1));
+  return x + rows(first, x.size(1));
+}
+
+Variable LearnedPositions::step(const Variable& x, int64_t position) const {
+  check_step(*this, x, weight.size(1));
+  return x + rows(position, 1);
+}
+
+}  // namespace linnet::nn
