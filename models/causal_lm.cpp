@@ -60,17 +60,18 @@ void LMState::load_state_dict(const StateDict& state) {
 
 LMState LMState::select(const Tensor& samples) const { return {stack.select(samples), position}; }
 
-// The two constructors differ in their base alone.
-#define LINNET_CAUSAL_LM_MEMBERS                                                                                      \
-  embed(*this, "embed", {.rows = options.vocab, .dim = options.dim}), positions(make_positions(*this, options)),      \
-      stack(*this, "stack", stack_options(options)), head(*this, "head", head_options(options, embed)),               \
-      vocab_(options.vocab), max_time_(options.max_time)
-
-CausalLM::CausalLM(const Options& options) : LINNET_CAUSAL_LM_MEMBERS {}
+CausalLM::CausalLM(const Options& options) : CausalLM(nullptr, {}, options) {}
 CausalLM::CausalLM(nn::Module& parent, std::string name, const Options& options)
-    : Model(parent, std::move(name)), LINNET_CAUSAL_LM_MEMBERS {}
+    : CausalLM(&parent, std::move(name), options) {}
 
-#undef LINNET_CAUSAL_LM_MEMBERS
+CausalLM::CausalLM(nn::Module* parent, std::string name, const Options& options)
+    : Model(parent, std::move(name)),
+      embed(*this, "embed", {.rows = options.vocab, .dim = options.dim}),
+      positions(make_positions(*this, options)),
+      stack(*this, "stack", stack_options(options)),
+      head(*this, "head", head_options(options, embed)),
+      vocab_(options.vocab),
+      max_time_(options.max_time) {}
 
 void CausalLM::check_not_recording(const char* what) const {
   LINNET_CHECK(!recording(), label(), ": ", what, " changes its state in place, which a tape cannot replay; call it ",

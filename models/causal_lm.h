@@ -1,4 +1,5 @@
-// CausalLM: a causal transformer over tokens: logits of the next one, for a whole sequence or step by step, and generation.
+// CausalLM: a causal transformer over tokens: logits of the next one, for a whole sequence or step by step, and
+// generation.
 #pragma once
 #include <variant>
 
@@ -39,8 +40,8 @@ struct LMState {
 };
 
 struct GenerateOptions {
-  nn::Required<int64_t> tokens;    ///< how many to make
-  double temperature = 1;          ///< these three as in SamplingOptions
+  nn::Required<int64_t> tokens;  ///< how many to make
+  double temperature = 1;        ///< these three as in SamplingOptions
   int64_t top_k = 0;
   double top_p = 1;
   Generator* generator = nullptr;  ///< the default generator where not given
@@ -60,10 +61,10 @@ class CausalLM : public nn::Model {
   /// The next token of each sequence, i32 (batch) -> logits (batch, vocab). An error while a tape records.
   Tensor step(const Tensor& tokens, LMState& state) const;
 
-  /// Continues prompt, i32 (batch, time), in the recurrent form: i32 (batch, options.tokens). What a row becomes depends on
-  /// its prompt, its place in the batch and the generator, not on the other rows. Throws before any work where the prompt
-  /// is empty, holds a token that is not in the vocabulary, or prompt and tokens together exceed max_time; and while a tape
-  /// records.
+  /// Continues prompt, i32 (batch, time), in the recurrent form: i32 (batch, options.tokens). What a row becomes
+  /// depends on its prompt, its place in the batch and the generator, not on the other rows. Throws before any work
+  /// where the prompt is empty, holds a token that is not in the vocabulary, or prompt and tokens together exceed
+  /// max_time; and while a tape records.
   Tensor generate(const Tensor& prompt, const GenerateOptions& options) const;
 
   nn::Embedding embed;
@@ -72,6 +73,7 @@ class CausalLM : public nn::Model {
   nn::Linear head;
 
  private:
+  CausalLM(nn::Module* parent, std::string name, const Options& options);
   void check_not_recording(const char* what) const;
 
   int64_t vocab_, max_time_;

@@ -9,21 +9,21 @@ namespace linnet::models {
 struct SamplingOptions {
   double temperature = 1;  ///< logits are divided by it; 0 is greedy: the largest logit, the first of equals
   int64_t top_k = 0;       ///< only the k largest logits; 0 means all
-  double top_p = 1;        ///< then only the most likely classes, as few as have this probability together; at least one
+  double top_p = 1;  ///< then only the most likely classes, as few as have this probability together; at least one
 };
 
 /// Throws, naming `op`, unless temperature is finite and not negative, top_k not negative, and top_p in (0, 1].
 void check_sampling(const char* op, const SamplingOptions& options);
 
 /// The class i that u in (0, 1) falls on, with probability weights[i] / total: the first whose cumulative sum is above
-/// u * total, else the last with a weight above 0. A class of weight 0 is never chosen. Throws where a weight is negative,
-/// infinite or NaN, or all are 0.
+/// u * total, else the last with a weight above 0. A class of weight 0 is never chosen. Throws where a weight is
+/// negative, infinite or NaN, or all are 0.
 int64_t sample_weights(std::span<const double> weights, double u);
 /// The same with a number from the generator.
 int64_t sample_weights(std::span<const double> weights, Generator& generator);
 
-/// A class by softmax(logits / temperature), cut by top_k and then top_p. Throws where a logit is NaN or +infinity, or all
-/// are -infinity.
+/// A class by softmax(logits / temperature), cut by top_k and then top_p. Throws where a logit is NaN or +infinity, or
+/// all are -infinity.
 int64_t sample_logits(std::span<const double> logits, const SamplingOptions& options, Generator& generator);
 /// One class a row: logits (batch, classes) -> i32 (batch).
 Tensor sample_logits(const Tensor& logits, const SamplingOptions& options, Generator& generator);

@@ -40,8 +40,8 @@ StackState Stack::make_state(int64_t batch, int64_t capacity) const {
 }
 
 Variable Stack::step(const Variable& x, StackState& state) const {
-  LINNET_CHECK(static_cast<int64_t>(state.layers.size()) == blocks.size(), label(), ": a state of ", state.layers.size(),
-               " layers given, there are ", blocks.size());
+  LINNET_CHECK(static_cast<int64_t>(state.layers.size()) == blocks.size(), label(), ": a state of ",
+               state.layers.size(), " layers given, there are ", blocks.size());
   Variable h = x;
   for (int64_t i = 0; i < blocks.size(); ++i) h = blocks[i].step(h, state.layers[static_cast<size_t>(i)]);
   return norm ? (*norm)(h) : h;

@@ -34,7 +34,8 @@ void AttentionState::load_state_dict(const StateDict& state) {
     const Tensor a = state.get(first).clone(), b = state.get(second).clone();
     const Tensor old = is_linear ? (linear.s.defined() ? linear.s.value() : Tensor()) : softmax.k;
     LINNET_CHECK(a.rank() == 4 && a.dtype() == b.dtype() && b.shape() == (is_linear ? a.shape().first(3) : a.shape()),
-                 "attention state: ", first, " ", a.shape(), " and ", second, " ", b.shape(), " do not belong together");
+                 "attention state: ", first, " ", a.shape(), " and ", second, " ", b.shape(),
+                 " do not belong together");
     for (const int axis : {0, is_linear ? 1 : 2, 3}) {
       LINNET_CHECK(!old.defined() || a.size(axis) == old.size(axis), "attention state: ", first, " ", a.shape(),
                    " does not fit the layer and batch of ", old.shape());
@@ -67,12 +68,14 @@ Attention::Attention(Module& parent, std::string name, const Options& options)
       kind_(options.kind),
       eps_(options.eps),
       feature_map_(options.feature_map) {
-  LINNET_CHECK(heads_ >= 1 && dim_ % heads_ == 0, label(), ": dim ", dim_, " cannot be divided among ", heads_, " heads");
+  LINNET_CHECK(heads_ >= 1 && dim_ % heads_ == 0, label(), ": dim ", dim_, " cannot be divided among ", heads_,
+               " heads");
   LINNET_CHECK(eps_ >= 0, label(), ": eps ", eps_, " is negative");
 }
 
 Variable Attention::operator()(const Variable& x, const KeyMask* keys) const {
-  LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, time, ", dim_, ")");
+  LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, time, ", dim_,
+               ")");
   const int64_t batch = x.size(0), time = x.size(1);
   const Variable parts = reshape(qkv(x), Shape{batch, time, 3, heads_, dim_ / heads_});
   const Variable heads =
@@ -103,19 +106,19 @@ AttentionState Attention::make_state(int64_t batch, int64_t capacity) const {
 
 Variable Attention::step(const Variable& x, AttentionState& state) const {
   LINNET_CHECK(causal_, label(), ": only causal attention can go step by step; set .causal = true");
-  LINNET_CHECK(!recording(), label(), ": step changes its state in place, which a tape cannot replay; call it outside of ",
+  LINNET_CHECK(!recording(), label(),
+               ": step changes its state in place, which a tape cannot replay; call it outside of ",
                "the Tape's scope or under Tape::Pause");
   LINNET_CHECK(x.rank() == 2 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, ", dim_,
                "), one step");
-  LINNET_CHECK(state.kind == kind_, label(), ": a state of kind ", linnet::nn::name(state.kind), " given, this layer is ",
-               linnet::nn::name(kind_));
+  LINNET_CHECK(state.kind == kind_, label(), ": a state of kind ", linnet::nn::name(state.kind),
+               " given, this layer is ", linnet::nn::name(kind_));
   const int64_t batch = x.size(0);
   const Variable parts = reshape(qkv(x), Shape{batch, 3, heads_, dim_ / heads_});
   Tensor heads;
   if (kind_ == AttentionKind::linear) {
-    linear_attention_step_qkv(
-        parts, state.linear, heads,
-        {.feature_map = feature_map_, .causal = true, .normalise = true, .eps = eps_});
+    linear_attention_step_qkv(parts, state.linear, heads,
+                              {.feature_map = feature_map_, .causal = true, .normalise = true, .eps = eps_});
   } else {
     softmax_attention_step_qkv(parts, state.softmax, heads);
   }

@@ -1,5 +1,5 @@
-// Attention: multi-head self-attention of every kind, in the parallel form over a sequence and the recurrent form of one
-// step, with the same weights.
+// Attention: multi-head self-attention of every kind, in the parallel form over a sequence and the recurrent form of
+// one step, with the same weights.
 #pragma once
 #include "linnet/nn/linear.h"
 #include "linnet/ops/linear_attention.h"
@@ -45,10 +45,11 @@ class Attention : public Module {
   /// `keys` leaves padding out.
   Variable operator()(const Variable& x, const KeyMask* keys = nullptr) const;
 
-  /// An empty past for `batch` sequences. `capacity` is a guess of how many steps will come; softmax grows as it needs to.
+  /// An empty past for `batch` sequences. `capacity` is a guess of how many steps will come; softmax grows as it needs
+  /// to.
   AttentionState make_state(int64_t batch, int64_t capacity = 16) const;
-  /// The next step, x (batch, dim) -> (batch, dim); adds it to the state. Only for causal attention; an error while a tape
-  /// records.
+  /// The next step, x (batch, dim) -> (batch, dim); adds it to the state. Only for causal attention; an error while a
+  /// tape records.
   Variable step(const Variable& x, AttentionState& state) const;
 
   Linear qkv, out;

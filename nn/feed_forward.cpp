@@ -6,11 +6,16 @@ namespace linnet::nn {
 
 Variable activate(Activation activation, const Variable& x) {
   switch (activation) {
-    case Activation::gelu: return gelu(x);
-    case Activation::gelu_tanh: return gelu_tanh(x);
-    case Activation::relu: return relu(x);
-    case Activation::elu: return elu(x);
-    case Activation::tanh: return tanh(x);
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+    case Activation::relu:
+      return relu(x);
+    case Activation::elu:
+      return elu(x);
+    case Activation::tanh:
+      return tanh(x);
   }
   fail("activate: no activation ", static_cast<int>(activation));
 }

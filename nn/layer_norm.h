@@ -9,8 +9,8 @@ struct LayerNormOptions {
   double eps = 1e-5;
 };
 
-/// y = (x - mean) / sqrt(variance + eps) * weight + bias over the last axis: x (..., dim). Weight starts as ones, bias as
-/// zeros.
+/// y = (x - mean) / sqrt(variance + eps) * weight + bias over the last axis: x (..., dim). Weight starts as ones, bias
+/// as zeros.
 class LayerNorm : public Module {
  public:
   using Options = LayerNormOptions;

@@ -18,9 +18,12 @@ std::string join(const std::string& prefix, const std::string& name) {
 
 }  // namespace
 
-Module::Module(Module& parent, std::string name) : name_(std::move(name)), parent_(&parent) {
-  parent.check_name(name_);
-  parent.children_.push_back(this);
+Module::Module(Module& parent, std::string name) : Module(&parent, std::move(name)) {}
+
+Module::Module(Module* parent, std::string name) : name_(std::move(name)), parent_(parent) {
+  if (!parent_) return;
+  parent_->check_name(name_);
+  parent_->children_.push_back(this);
 }
 
 Module::~Module() {

@@ -21,8 +21,8 @@ struct LoadReport {
   std::vector<std::string> missing, unexpected;
 };
 
-/// A module registers itself with its parent where it is declared, which is why it has no other constructor and cannot be
-/// copied or moved:
+/// A module registers itself with its parent where it is declared, which is why it has no other constructor and cannot
+/// be copied or moved:
 ///
 ///     struct Net : nn::Model {
 ///       nn::Linear head{*this, "head", {.in = 64, .out = 16}};
@@ -61,8 +61,9 @@ class Module {
 
   /// A copy of all parameters and buffers; of a tied parameter once, and a text says which name stands for which.
   StateDict state_dict() const;
-  /// Copies the values into the parameters and buffers; f32 and f64 are converted. A tied parameter may come under any of
-  /// its names, with one value. Throws, listing all that is missing, unexpected and misshapen; then nothing has changed.
+  /// Copies the values into the parameters and buffers; f32 and f64 are converted. A tied parameter may come under any
+  /// of its names, with one value. Throws, listing all that is missing, unexpected and misshapen; then nothing has
+  /// changed.
   LoadReport load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
  protected:
@@ -75,7 +76,7 @@ class Module {
 
  private:
   friend class Model;
-  Module() = default;  // a root
+  Module(Module* parent, std::string name);  // a root where there is no parent
 
   void check_name(const std::string& name) const;
   std::string path_of(const std::string& name) const;
@@ -90,8 +91,12 @@ class Module {
 /// A module that may stand alone, as a root, and is then made without a parent.
 class Model : public Module {
  public:
-  Model() = default;
-  using Module::Module;
+  Model() : Module(nullptr, {}) {}
+  Model(Module& parent, std::string name) : Module(&parent, std::move(name)) {}
+
+ protected:
+  /// For a model with both constructors: no parent makes a root.
+  Model(Module* parent, std::string name) : Module(parent, std::move(name)) {}
 };
 
 }  // namespace linnet::nn

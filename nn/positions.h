@@ -8,8 +8,8 @@ struct SinusoidalPositionsOptions {
   Required<int64_t> dim;  ///< odd ones too
 };
 
-/// x + P with P(t, 2i) = sin(t / 10000^(2i/dim)), P(t, 2i+1) = cos(t / 10000^(2i/dim)) (Vaswani et al. 2017). Any length;
-/// nothing to learn or to save.
+/// x + P with P(t, 2i) = sin(t / 10000^(2i/dim)), P(t, 2i+1) = cos(t / 10000^(2i/dim)) (Vaswani et al. 2017). Any
+/// length; nothing to learn or to save.
 class SinusoidalPositions : public Module {
  public:
   using Options = SinusoidalPositionsOptions;

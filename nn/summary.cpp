@@ -40,7 +40,8 @@ std::string summary(const Module& module) {
   std::vector<Row> rows{{"name", "layer", "shape", "parameters", "trainable"}};
   int64_t total = 0, trainable = 0, bytes = 0;
   for (const auto& [name, value] : module.named_parameters()) {
-    rows.push_back({name, kind_of(name), value.shape().str(), grouped(value.numel()), value.requires_grad() ? "yes" : "no"});
+    rows.push_back(
+        {name, kind_of(name), value.shape().str(), grouped(value.numel()), value.requires_grad() ? "yes" : "no"});
     total += value.numel();
     bytes += value.value().bytes();
     if (value.requires_grad()) trainable += value.numel();
