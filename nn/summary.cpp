@@ -13,7 +13,7 @@ using Row = std::array<std::string, 5>;
 /// 1234567 as "1,234,567".
 std::string grouped(int64_t n) {
   std::string text = std::to_string(n);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), 1, ',');
   return text;
 }
 
