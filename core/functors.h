@@ -71,7 +71,8 @@ struct GeluTanh : Unary<T> {
   T f(T x) const { return T(0.5) * x * (1 + tanh(kScale * (x + kCube * x * x * x))); }
   T df(T x, T) const {
     T t = tanh(kScale * (x + kCube * x * x * x));
-    return T(0.5) * (1 + t) + T(0.5) * x * (1 - t * t) * kScale * (1 + 3 * kCube * x * x);
+    T rise = 1 - t * t, steep = T(0.5) * x * kScale * (1 + 3 * kCube * x * x);
+    return T(0.5) * (1 + t) + (rise == 0 ? T(0) : rise * steep);  // far out, steep overflows
   }
 };
 /// elu(x) + 1, the feature map of linear attention: by branches, so that small values survive.
@@ -87,7 +88,7 @@ template <class T>
 struct Elu : Unary<T> {
   T f(T x) const {
     T e = this->p * expm1(x > 0 ? T(0) : x);
-    return x > 0 ? x : e;
+    return x < 0 ? e : x;  // -0 and NaN stay
   }
   T df(T x, T) const {
     T e = this->p * exp(x > 0 ? T(0) : x);
@@ -142,7 +143,7 @@ template <class T>
 struct Div {
   static T f(T a, T b) { return a / b; }
   static T da(T, T b) { return 1 / b; }
-  static T db(T a, T b) { return -a / (b * b); }
+  static T db(T a, T b) { return -(a / b) / b; }  // b * b may overflow
 };
 /// The slope by the exponent is 0 at a = 0 (its limit for b > 0) and NaN below, as the logarithm.
 template <class T>

@@ -207,8 +207,9 @@ void argmax(int64_t outer, int64_t n, int64_t inner, const T* x, int32_t* y) {
     for (int64_t j = 0; j < inner; ++j) {
       const T* column = x + o * n * inner + j;
       int64_t best = 0;
-      for (int64_t i = 1; i < n; ++i)
-        if (column[i * inner] > column[best * inner]) best = i;
+      T top = column[0];
+      for (int64_t i = 1; i < n && top == top; ++i)  // NaN wins
+        if (T value = column[i * inner]; value > top || value != value) best = i, top = value;
       y[o * inner + j] = static_cast<int32_t>(best);
     }
 }

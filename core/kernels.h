@@ -45,7 +45,7 @@ struct GeneralKernels {
   void (*sum)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);
   void (*max)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);  // NaN wins
   void (*min)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);
-  void (*argmax)(int64_t outer, int64_t n, int64_t inner, const T* x, int32_t* y);  // the first of equals
+  void (*argmax)(int64_t outer, int64_t n, int64_t inner, const T* x, int32_t* y);  // the first of equals, or NaN
   double (*sum_of_squares)(int64_t n, const T* x);                                  // in double
   bool (*all_finite)(int64_t n, const T* x);
 

@@ -7,20 +7,9 @@ namespace linnet {
 
 namespace {
 
-#define LINNET_ROW(Functor, name) #name,
-constexpr const char* kNames[] = {LINNET_COMPARE_OPS(LINNET_ROW)};
-#undef LINNET_ROW
-
-// Integers compare as f64, which holds every one of them.
-Tensor comparable(const Tensor& x) { return is_float(x.dtype()) ? x : x.to(Dtype::f64); }
-
-Tensor compare(CompareOp op, const Tensor& a, const Tensor& b) {
-  check_same_dtype(kNames[static_cast<int>(op)], a, b);
-  return compute::compare(op, comparable(a), comparable(b));
-}
-
+// Beside integers the number stays what it is: f64 holds every one of them.
 Tensor compare(CompareOp op, const Tensor& a, double b) {
-  Tensor x = comparable(a);
+  const Tensor x = is_float(a.dtype()) ? a : a.to(Dtype::f64);
   return compute::compare(op, x, Tensor::scalar(b, x.dtype(), x.device()));
 }
 
@@ -32,8 +21,10 @@ Tensor numbers(const char* op, const Tensor& mask) {
 
 }  // namespace
 
-#define LINNET_ROW(Functor, name)                                                                                 \
-  Tensor name(const Variable& a, const Variable& b) { return compare(CompareOp::Functor, a.value(), b.value()); } \
+#define LINNET_ROW(Functor, name)                                      \
+  Tensor name(const Variable& a, const Variable& b) {                  \
+    return compute::compare(CompareOp::Functor, a.value(), b.value()); \
+  }                                                                    \
   Tensor name(const Variable& a, double b) { return compare(CompareOp::Functor, a.value(), b); }
 LINNET_COMPARE_OPS(LINNET_ROW)
 #undef LINNET_ROW
