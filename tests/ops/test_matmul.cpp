@@ -122,6 +122,13 @@ TEST_CASE("matmul: eight threads at once give the same bits (BL4)") {
   for (int count : wrong) CHECK(count == 0);
 }
 
+TEST_CASE("matmul: f32 products are full f32, never a shorter format (BL10)") {
+  std::vector<float> ones(64 * 64, 0.0f);
+  for (size_t i = 0; i < 64; ++i) ones[i * 64 + i] = 1;
+  const Tensor identity = Tensor::from(ones, {64, 64}), a = Tensor::full({64, 64}, 1 + 1.0 / 4096);
+  for (float x : matmul(identity, a).value().to_vector<float>()) CHECK(x == 1.000244140625f);
+}
+
 TEST_CASE("matmul: errors") {
   const auto zeros = [](const Shape& s) { return Tensor::zeros(s); };
   CHECK(message_of([&] {
