@@ -7,6 +7,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/functor_list.h"
+#include "linnet/core/threads.h"
 #include "support/arrays.h"
 #include "support/gradients.h"
 
@@ -183,6 +184,90 @@ TEST_CASE("two inputs broadcast as a plain loop over indices does, at every leve
       }
     }
   });
+}
+
+TEST_CASE("two inputs with NaN, infinities and signed zeros give what C++ gives, at every level") {
+  using Limits = std::numeric_limits<float>;
+  const std::vector<float> special = {0.0f,
+                                      -0.0f,
+                                      1.0f,
+                                      -2.5f,
+                                      3.0f,
+                                      Limits::infinity(),
+                                      -Limits::infinity(),
+                                      Limits::quiet_NaN(),
+                                      Limits::denorm_min(),
+                                      Limits::max()};
+  const int64_t n = static_cast<int64_t>(special.size());
+  const Tensor a = Tensor::from(special, {n, 1}), b = Tensor::from(special, {n});
+  const std::vector<float (*)(float, float)> references = {
+      [](float x, float y) { return x + y; },
+      [](float x, float y) { return x - y; },
+      [](float x, float y) { return x * y; },
+      [](float x, float y) { return x / y; },
+      [](float x, float y) { return std::pow(x, y); },
+      [](float x, float y) {
+        return std::isnan(x) ? x : std::isnan(y) ? y : x > y ? x : y;
+      },
+      [](float x, float y) {
+        return std::isnan(x) ? x : std::isnan(y) ? y : x < y ? x : y;
+      }};
+  REQUIRE(references.size() == binary_cases().size());
+  for_each_level([&](const std::string& level_name) {
+    for (size_t k = 0; k < references.size(); ++k) {
+      const std::vector<float> y = binary_cases()[k].f(a, b).value().to_vector<float>();
+      for (size_t i = 0; i < y.size(); ++i) {
+        const float x0 = special[i / special.size()], x1 = special[i % special.size()], wanted = references[k](x0, x1);
+        INFO(binary_cases()[k].name, " of ", x0, " and ", x1, ", level ", level_name);
+        CHECK(distance_in_ulps(y[i], wanted) <= 1);
+        if (wanted != 0 || k > 4) continue;  // either zero may win a tie
+        CHECK(std::signbit(y[i]) == std::signbit(wanted));
+      }
+    }
+  });
+}
+
+TEST_CASE("f32 slopes at every level agree with the level plain") {
+  const Tensor x = positive_grid({1003}, 0.013, Dtype::f32), other = positive_grid({1003}, 0.007, Dtype::f32);
+  std::vector<std::vector<float>> plain;
+  for_each_level([&](const std::string& level_name) {
+    size_t k = 0;
+    const auto compare = [&](const std::string& name, const std::function<Variable(const Variable&)>& f) {
+      const std::vector<float> slope = grad_of(f, x).to_vector<float>();
+      if (level_name == "plain") plain.push_back(slope);
+      INFO(name, ", level ", level_name);
+      double worst = 0;
+      for (size_t i = 0; i < slope.size(); ++i)
+        worst = std::max<double>(worst, std::abs(slope[i] - plain[k][i]) / std::max(1.0f, std::abs(plain[k][i])));
+      CHECK(worst <= 1e-6);
+      ++k;
+    };
+    for (const UnaryCase& op : unary_cases()) compare(op.name, op.f);
+    for (const BinaryCase& op : binary_cases()) {
+      compare(op.name, [&](const Variable& v) { return op.f(v, other); });
+      compare(op.name, [&](const Variable& v) { return op.f(other, v); });
+    }
+  });
+  CHECK(plain.size() == unary_cases().size() + 2 * binary_cases().size());
+}
+
+TEST_CASE("the number of threads changes no bit") {
+  const Tensor x = positive_grid({300, 1001}, 0.013, Dtype::f32), row = positive_grid({1001}, 0.007, Dtype::f32);
+  const int before = num_threads();
+  const auto all = [&] {
+    std::vector<float> values;
+    for (const Variable& y : {exp(x), x * row, pow(x, row), gelu(x)}) {
+      const std::vector<float> v = y.value().to_vector<float>();
+      values.insert(values.end(), v.begin(), v.end());
+    }
+    return values;
+  };
+  set_num_threads(1);
+  const std::vector<float> one = all();
+  set_num_threads(3);
+  const std::vector<float> three = all();
+  set_num_threads(before);
+  CHECK(one == three);
 }
 
 TEST_CASE("elementwise gradients") {
