@@ -1,0 +1,145 @@
+// copy_task: a transformer learns to copy. Sequences are `0 w 0 w`; the loss is over the second w. Katharopoulos et al.
+// 2020, section 4.1.1. `copy_task --help` lists the flags; docs/training.md says what to set and why.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "copy_task/evaluation.h"
+#include "copy_task/trainer.h"
+#include "linnet/core/atomic_file.h"
+#include "linnet/core/random.h"
+#include "linnet/core/safetensors.h"
+#include "linnet/core/storage.h"
+#include "linnet/core/threads.h"
+#include "support/program.h"
+
+using namespace copy_task;
+using example::RunDirectory;
+using linnet::models::CausalLM;
+
+namespace {
+
+std::string percent(double accuracy) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * accuracy);
+  return text;
+}
+
+linnet::Device device_of(const Settings& settings) {
+  return settings.device == "cuda" ? linnet::Device::cuda : linnet::Device::cpu;
+}
+
+void print_score(const Score& score) {
+  std::cout << "Accuracy " << percent(score.accuracy) << ", loss " << score.loss << " on "
+            << example::with_commas(score.sequences) << " fresh sequences" << std::endl;
+}
+
+int say_how_to_go_on(const RunDirectory& run, int64_t step) {
+  std::cout << "Stopped after step " << example::with_commas(step) << "; copy_task --resume " << run.path()
+            << " goes on" << std::endl;
+  return example::kInterrupted;
+}
+
+int train(const Settings& settings, const RunDirectory& run, const linnet::StateDict* checkpoint) {
+  linnet::set_num_threads(static_cast<int>(settings.threads));
+  linnet::manual_seed(static_cast<uint64_t>(settings.seed));
+  CausalLM net(settings.model());
+  net.to(device_of(settings));
+  Trainer trainer(net, settings, run);
+  if (checkpoint) trainer.restore(*checkpoint);
+  std::cout << "Copy task, " << settings.attention << " attention: " << settings.layers << " layers, " << settings.heads
+            << " heads, dim " << settings.dim << ", " << example::with_commas(net.parameter_count()) << " parameters, "
+            << settings.threads << (settings.threads == 1 ? " thread" : " threads") << "; all files go to "
+            << run.path() << std::endl;
+  if (checkpoint) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
+
+  const example::InterruptGuard guard;
+  linnet::reset_peak(device_of(settings));
+  if (!trainer.train(guard)) return say_how_to_go_on(run, trainer.step());
+  const int64_t peak_bytes = linnet::memory_stats(device_of(settings)).peak;
+  linnet::save_safetensors(run.file("model.safetensors"), net.state_dict());
+
+  const TaskSize size{settings.length, settings.symbols};
+  const uint64_t seed = static_cast<uint64_t>(settings.seed);
+  const Score score = evaluate(net, size, seed, device_of(settings), [&] { return guard.interrupted(); });
+  if (guard.interrupted()) return say_how_to_go_on(run, trainer.step());
+  print_score(score);
+  trainer.save_curve(percent(score.accuracy) + " on fresh sequences");
+  run.save_json("summary.json", {{"attention", settings.attention},
+                                 {"seed", settings.seed},
+                                 {"steps", trainer.step()},
+                                 {"seconds", trainer.seconds()},
+                                 {"loss", score.loss},
+                                 {"accuracy", score.accuracy},
+                                 {"tokens_per_second", trainer.tokens_per_second()},
+                                 {"peak_bytes", peak_bytes},
+                                 {"threads", settings.threads}});
+  show_copies(net, demonstration_strings(size, seed, 3), device_of(settings));
+  std::cout << "The curve is " << run.file("curve.svg") << std::endl;
+  return 0;
+}
+
+int resume(const Flags& flags) {
+  const RunDirectory from = RunDirectory::open(flags.resume);
+  const Settings before = settings_from_json(from.settings(), from.file("settings.json"));
+  const Settings settings = flags.settings_of(before, from.path(), true);
+  const linnet::StateDict checkpoint = example::Checkpoints(from.path()).load();
+  const int64_t step = static_cast<int64_t>(checkpoint.integer("training.step"));
+  LINNET_CHECK(step <= settings.steps, "--steps ", settings.steps, ": the run in ", from.path(), " is at step ", step,
+               " already; give at least as many");
+  if (step == settings.steps) {
+    std::cout << from.path() << " has done its " << example::with_commas(step)
+              << " steps; a larger --steps trains on from there" << std::endl;
+  }
+  std::error_code ignored;
+  if (flags.out.empty() || std::filesystem::equivalent(flags.out, from.path(), ignored)) {
+    from.save_settings(to_json(settings));
+    return train(settings, from, &checkpoint);
+  }
+  const RunDirectory run = RunDirectory::create(flags.out, to_json(settings));
+  linnet::write_file(run.file("metrics.csv"), example::read_text(from.file("metrics.csv")));
+  return train(settings, run, &checkpoint);
+}
+
+int evaluate_or_copy(const Flags& flags) {
+  const RunDirectory run = RunDirectory::open(flags.evaluate.empty() ? flags.from : flags.evaluate);
+  const Settings settings =
+      flags.settings_of(settings_from_json(run.settings(), run.file("settings.json")), run.path(), false);
+  const TaskSize size{settings.length, settings.symbols};
+  const uint64_t seed = static_cast<uint64_t>(settings.seed);
+  std::vector<std::vector<int32_t>> strings;
+  if (flags.evaluate.empty()) strings.push_back(parse_string(flags.copy, size));
+
+  linnet::set_num_threads(static_cast<int>(settings.threads));
+  CausalLM net(settings.model());
+  net.load_state_dict(example::Checkpoints(run.path()).load().part("model"));
+  net.to(device_of(settings));
+  if (strings.empty()) {
+    print_score(evaluate(net, size, seed, device_of(settings)));
+    strings = demonstration_strings(size, seed, 3);
+  } else if (static_cast<int64_t>(strings[0].size()) < size.shortest()) {
+    std::cout << "(the model was trained on strings of " << size.shortest() << " to " << size.longest()
+              << " symbols; a shorter one may well fail)\n";
+  }
+  show_copies(net, strings, device_of(settings));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a transformer to copy: 0 w 0 w.", "copy_task");
+  Flags flags;
+  flags.add_to(app);
+  return example::run_program(app, argc, argv, [&] {
+    if (app.count("--evaluate") || app.count("--copy")) return evaluate_or_copy(flags);
+    if (app.count("--resume")) return resume(flags);
+    const Settings settings = flags.settings();
+    if (!app.count("--out")) {
+      flags.out =
+          RunDirectory::unused("runs/copy_task-" + settings.attention + "-seed" + std::to_string(settings.seed));
+    }
+    return train(settings, RunDirectory::create(flags.out, to_json(settings)), nullptr);
+  });
+}

@@ -1,0 +1,123 @@
+#include "copy_task/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "linnet/core/compute.h"
+#include "linnet/ops/cross_entropy.h"
+
+namespace copy_task {
+
+using linnet::Device;
+using linnet::Tensor;
+
+namespace {
+
+constexpr int64_t kSequences = 2048, kBatch = 64;
+constexpr double kLargestDifference = 1e-4;
+
+std::string cells(const std::vector<int32_t>& symbols) {
+  std::string out;
+  for (int32_t symbol : symbols) {
+    const std::string text = std::to_string(symbol);
+    out += std::string(text.size() < 4 ? 4 - text.size() : 1, ' ') + text;
+  }
+  return out;
+}
+
+void print(const Copied& result) {
+  std::cout << "  given " << cells(result.given) << "\n  copied" << cells(result.copy) << "\n";
+  if (result.mistakes == 0) return;
+  std::string marks;
+  for (size_t i = 0; i < result.copy.size(); ++i) {
+    const size_t width = std::max<size_t>(4, 1 + std::to_string(result.copy[i]).size());
+    marks += std::string(width - 1, ' ') + (result.copy[i] == result.given[i] ? ' ' : '^');
+  }
+  std::cout << "        " << marks << "  " << result.mistakes << (result.mistakes == 1 ? " mistake\n" : " mistakes\n");
+}
+
+}  // namespace
+
+int64_t count_correct(const Tensor& logits, const Tensor& targets) {
+  const std::vector<int32_t> guess = linnet::compute::argmax(logits, -1).to_vector<int32_t>();
+  const std::vector<int32_t> target = targets.to_vector<int32_t>();
+  int64_t correct = 0;
+  for (size_t i = 0; i < guess.size(); ++i) correct += guess[i] == target[i];  // no guess is kIgnored
+  return correct;
+}
+
+Score evaluate(const linnet::models::CausalLM& net, const TaskSize& size, uint64_t seed, Device device,
+               const std::function<bool()>& stop) {
+  Score score;
+  int64_t correct = 0, counted = 0;
+  double loss = 0;
+  for (int64_t i = 0; i * kBatch < kSequences && !(stop && stop()); ++i) {
+    const Batch batch = make_batch(size, kBatch, seed, Stream::evaluation, static_cast<uint64_t>(i));
+    const Tensor targets = batch.targets.to(device);
+    const linnet::Variable logits = net(batch.inputs.to(device));
+    loss += linnet::cross_entropy(logits, targets, {.reduce = linnet::Reduce::sum, .ignore_index = kIgnored}).item();
+    correct += count_correct(logits.value(), targets);
+    counted += batch.counted;
+    score.sequences += kBatch;
+  }
+  if (counted > 0) {
+    score.loss = loss / static_cast<double>(counted);
+    score.accuracy = static_cast<double>(correct) / static_cast<double>(counted);
+  }
+  return score;
+}
+
+Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<int32_t>& w, Device device) {
+  const int64_t n = static_cast<int64_t>(w.size());
+  std::vector<int32_t> tokens{kSeparator};
+  tokens.insert(tokens.end(), w.begin(), w.end());
+  tokens.push_back(kSeparator);
+
+  Copied result{.given = w};
+  std::vector<float> recurrent;
+  auto state = net.make_state(1);
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const Tensor logits = net.step(Tensor::from({tokens[t]}, {1}).to(device), state);
+    const std::vector<float> row = logits.to_vector<float>();
+    recurrent.insert(recurrent.end(), row.begin(), row.end());
+    if (static_cast<int64_t>(t) <= n || static_cast<int64_t>(result.copy.size()) == n) continue;
+    result.copy.push_back(linnet::compute::argmax(logits, -1).to_vector<int32_t>()[0]);
+    if (static_cast<int64_t>(result.copy.size()) < n) tokens.push_back(result.copy.back());
+  }
+  for (size_t i = 0; i < w.size(); ++i) result.mistakes += result.copy[i] != w[i];
+
+  const int64_t time = static_cast<int64_t>(tokens.size());
+  const std::vector<float> parallel = net(Tensor::from(tokens, {1, time}).to(device)).value().to_vector<float>();
+  for (size_t i = 0; i < parallel.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(parallel[i]) - recurrent[i]);
+    if (!(difference <= result.difference)) result.difference = difference;  // NaN counts
+  }
+  return result;
+}
+
+void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings, Device device) {
+  std::cout << "Copying token by token, in the recurrent form:\n";
+  double largest = 0;
+  int64_t mistakes = 0, symbols = 0;
+  for (const auto& w : strings) {
+    const Copied result = copy_recurrently(net, w, device);
+    print(result);
+    if (!(result.difference <= largest)) largest = result.difference;
+    mistakes += result.mistakes;
+    symbols += static_cast<int64_t>(w.size());
+  }
+  std::cout << mistakes << (mistakes == 1 ? " mistake" : " mistakes") << " in " << symbols
+            << " symbols; largest difference between recurrent and parallel logits: " << largest << std::endl;
+  LINNET_CHECK(largest <= kLargestDifference, "recurrent and parallel logits differ by ", largest, ", more than ",
+               kLargestDifference);
+}
+
+std::vector<std::vector<int32_t>> demonstration_strings(const TaskSize& size, uint64_t seed, int count) {
+  linnet::Generator generator = generator_of(seed, Stream::demonstration, 0);
+  std::vector<std::vector<int32_t>> strings;
+  for (int i = 0; i < count; ++i) strings.push_back(random_string(size, generator));
+  return strings;
+}
+
+}  // namespace copy_task

@@ -1,0 +1,39 @@
+// Evaluation of a copy task model: accuracy on fresh sequences, and copying in the recurrent form.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "copy_task/data.h"
+#include "linnet/models/causal_lm.h"
+
+namespace copy_task {
+
+/// How many of the targets that are not ignored are the largest logit.
+int64_t count_correct(const linnet::Tensor& logits, const linnet::Tensor& targets);
+
+struct Score {
+  double loss = 0, accuracy = 0;
+  int64_t sequences = 0;
+};
+
+/// Over 2,048 fresh sequences from the evaluation stream. Ends early, with fewer, once stop() is true.
+Score evaluate(const linnet::models::CausalLM& net, const TaskSize& size, uint64_t seed, linnet::Device device,
+               const std::function<bool()>& stop = {});
+
+struct Copied {
+  std::vector<int32_t> given, copy{};
+  int64_t mistakes = 0;
+  double difference = 0;  ///< the largest between recurrent and parallel logits
+};
+
+/// Feeds `0 w 0` token by token, takes the likeliest symbol, feeds it, and so on; then runs the same tokens in
+/// parallel.
+Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<int32_t>& w, linnet::Device device);
+
+/// Prints each string with its copy, mistakes marked, and the largest difference; throws Error where that is above
+/// 1e-4.
+void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings,
+                 linnet::Device device);
+std::vector<std::vector<int32_t>> demonstration_strings(const TaskSize& size, uint64_t seed, int count);
+
+}  // namespace copy_task

@@ -1,0 +1,189 @@
+#include "copy_task/settings.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "linnet/core/dispatch.h"
+#include "linnet/core/error.h"
+#include "linnet/core/threads.h"
+
+namespace copy_task {
+namespace {
+
+// Calls f(name, field of the settings, field of the flags) for each setting: the one list that flags, files and resume
+// use.
+template <class S, class G, class F>
+void for_each_setting(S& settings, G& flags, F&& f) {
+  f("attention", settings.attention, flags.attention);
+  f("layers", settings.layers, flags.layers);
+  f("heads", settings.heads, flags.heads);
+  f("dim", settings.dim, flags.dim);
+  f("length", settings.length, flags.length);
+  f("symbols", settings.symbols, flags.symbols);
+  f("batch", settings.batch, flags.batch);
+  f("steps", settings.steps, flags.steps);
+  f("lr", settings.lr, flags.lr);
+  f("lr_drop_at", settings.lr_drop_at, flags.lr_drop_at);
+  f("clip", settings.clip, flags.clip);
+  f("weight_decay", settings.weight_decay, flags.weight_decay);
+  f("seed", settings.seed, flags.seed);
+  f("threads", settings.threads, flags.threads);
+  f("device", settings.device, flags.device);
+}
+
+std::string flag_name(std::string name) {
+  for (char& c : name) c = c == '_' ? '-' : c;
+  return "--" + name;
+}
+
+// As a person writes it: 0.003, where linnet::fail would write all 17 digits.
+std::string shown(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+std::string shown(int64_t value) { return std::to_string(value); }
+std::string shown(const std::string& value) { return value; }
+
+void apply(const Flags& flags, Settings& settings) {
+  for_each_setting(settings, flags, [](const char*, auto& value, const auto& flag) {
+    if (flag) value = *flag;
+  });
+}
+
+}  // namespace
+
+Settings paper_settings() {
+  Settings s;
+  s.layers = 4, s.heads = 8, s.dim = 128, s.length = 128, s.batch = 64, s.steps = 10000;
+  s.lr = 1e-3, s.lr_drop_at = 3000, s.weight_decay = 0.01;
+  return s;
+}
+
+linnet::models::CausalLMOptions Settings::model() const {
+  return {.vocab = symbols + 2,  // the separator 0, the symbols, the padding
+          .dim = dim,
+          .layers = layers,
+          .heads = heads,
+          .hidden = 4 * dim,
+          .max_time = length,
+          .kind = attention == "linear" ? linnet::nn::AttentionKind::linear : linnet::nn::AttentionKind::softmax};
+}
+
+void Settings::check() const {
+  auto at_least = [](const char* flag, int64_t value, int64_t least) {
+    LINNET_CHECK(value >= least, flag, " ", value, ": must be at least ", least);
+  };
+  LINNET_CHECK(attention == "linear" || attention == "softmax", "--attention ", attention,
+               ": must be linear or softmax");
+  LINNET_CHECK(device == "cpu" || device == "cuda", "--device ", device, ": must be cpu or cuda");
+  at_least("--layers", layers, 1);
+  at_least("--heads", heads, 1);
+  at_least("--dim", dim, 1);
+  LINNET_CHECK(dim % heads == 0, "--dim ", dim, ": must be a multiple of --heads ", heads);
+  at_least("--length", length, 6);
+  at_least("--symbols", symbols, 1);
+  at_least("--batch", batch, 1);
+  at_least("--steps", steps, 1);
+  at_least("--lr-drop-at", lr_drop_at, 0);
+  at_least("--seed", seed, 0);
+  at_least("--threads", threads, 1);
+  const struct {
+    const char* flag;
+    int64_t value, most;
+  } limits[] = {{"--layers", layers, 1000},      {"--dim", dim, 1 << 16},     {"--length", length, 1 << 24},
+                {"--symbols", symbols, 1 << 24}, {"--batch", batch, 1 << 20}, {"--steps", steps, int64_t{1} << 31},
+                {"--threads", threads, 1024}};
+  for (const auto& limit : limits) {
+    LINNET_CHECK(limit.value <= limit.most, limit.flag, " ", limit.value, ": must be at most ", limit.most);
+  }
+  LINNET_CHECK(std::isfinite(lr) && lr > 0, "--lr ", shown(lr), ": must be above 0");
+  LINNET_CHECK(std::isfinite(clip) && clip >= 0, "--clip ", shown(clip), ": must be above 0, or 0 not to clip");
+  LINNET_CHECK(std::isfinite(weight_decay) && weight_decay >= 0, "--weight-decay ", shown(weight_decay),
+               ": must be 0 or more");
+  if (device == "cuda" && !linnet::cuda_available()) linnet::throw_no_cuda();
+}
+
+example::Json to_json(const Settings& settings) {
+  example::Json json;
+  const Flags none;
+  for_each_setting(settings, none, [&](const char* name, const auto& value, const auto&) { json[name] = value; });
+  return json;
+}
+
+Settings settings_from_json(const example::Json& json, const std::string& file) {
+  Settings settings;
+  const Flags none;
+  for_each_setting(settings, none, [&](const char* name, auto& value, const auto&) {
+    try {
+      json.at(name).get_to(value);
+    } catch (const nlohmann::json::exception&) {
+      linnet::fail(file, ": \"", name, "\" is missing or of the wrong kind; is it from a copy_task run?");
+    }
+  });
+  return settings;
+}
+
+void Flags::add_to(CLI::App& app) {
+  app.add_option("--attention", attention, "linear (default) or softmax");
+  app.add_option("--layers", layers, "transformer blocks (default 2)");
+  app.add_option("--heads", heads, "attention heads (default 4)");
+  app.add_option("--dim", dim, "width of the model; the feed-forward part has four times as much (default 64)");
+  app.add_option("--length", length, "longest sequence 0 w 0 w (default 32)");
+  app.add_option("--symbols", symbols, "w is over 1 .. this (default 10)");
+  app.add_option("--batch", batch, "sequences a step (default 32)");
+  app.add_option("--steps", steps, "training steps (default 4000)");
+  app.add_option("--lr", lr, "learning rate of RAdam (default 0.003)");
+  app.add_option("--lr-drop-at", lr_drop_at, "the step from which the rate is a tenth (default 2600)");
+  app.add_option("--clip", clip, "largest norm of the gradient, 0: any (default 1)");
+  app.add_option("--weight-decay", weight_decay, "decoupled weight decay (default 0)");
+  app.add_option("--seed", seed, "of the weights and of the data (default 1)");
+  app.add_option("--threads", threads, "threads (default: all cores)");
+  app.add_option("--device", device, "cpu (default) or cuda");
+  app.add_flag("--paper", paper, "the paper's setting: length 128, 4 layers, 8 heads, batch 64, 10,000 steps");
+  auto* out_option =
+      app.add_option("--out", out, "folder for the run (default runs/copy_task-ATTENTION-seedSEED, then -2, ...)");
+  auto* resume_option = app.add_option("--resume", resume, "go on with the run in this folder");
+  auto* evaluate_option = app.add_option("--evaluate", evaluate, "measure the model in this folder on fresh sequences");
+  auto* copy_option = app.add_option("--copy", copy, "let the model of --from copy these symbols, e.g. \"3 1 4\"");
+  auto* from_option = app.add_option("--from", from, "the folder whose model --copy uses");
+  copy_option->needs(from_option);
+  from_option->needs(copy_option);
+  for (auto* a : {resume_option, evaluate_option, copy_option}) {
+    for (auto* b : {resume_option, evaluate_option, copy_option}) {
+      if (a != b) a->excludes(b);
+    }
+  }
+  out_option->excludes(evaluate_option)->excludes(copy_option);
+}
+
+Settings Flags::settings() const {
+  Settings settings = paper ? paper_settings() : Settings();
+  settings.threads = linnet::num_threads();
+  apply(*this, settings);
+  settings.check();
+  return settings;
+}
+
+Settings Flags::settings_of(const Settings& run, const std::string& folder, bool steps_may_differ) const {
+  Settings wanted = run;
+  apply(*this, wanted);
+  for_each_setting(wanted, *this, [&](const std::string& name, const auto& value, const auto& flag) {
+    const bool free = name == "threads" || (name == "steps" && steps_may_differ);
+    if (!flag || free) return;
+    for_each_setting(run, *this, [&](const std::string& other, const auto& before, const auto&) {
+      if constexpr (std::is_same_v<decltype(value), decltype(before)>) {
+        if (name == other && value != before) {
+          linnet::fail(flag_name(name), " ", shown(value), ": the run in ", folder, " has ", shown(before),
+                       steps_may_differ ? "; --resume may change only --steps, --threads and --out"
+                                        : "; the settings come from the folder");
+        }
+      }
+    });
+  });
+  if (paper) linnet::fail("--paper: the settings come from ", folder);
+  wanted.check();
+  return wanted;
+}
+
+}  // namespace copy_task

@@ -1,0 +1,159 @@
+#include "copy_task/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "copy_task/evaluation.h"
+#include "linnet/autograd/tape.h"
+#include "linnet/ops/cross_entropy.h"
+#include "linnet/optim/clip.h"
+#include "support/curve.h"
+
+namespace copy_task {
+
+using linnet::Tensor;
+
+namespace {
+constexpr int64_t kLogEvery = 20;
+}
+
+Trainer::Trainer(linnet::models::CausalLM& net, const Settings& settings, const example::RunDirectory& run)
+    : net_(net),
+      settings_(settings),
+      run_(run),
+      size_{settings.length, settings.symbols},
+      device_(settings.device == "cuda" ? linnet::Device::cuda : linnet::Device::cpu),
+      optimizer_(net.parameters(), {.lr = settings.lr, .weight_decay = settings.weight_decay}),
+      schedule_(optimizer_, {.at = {settings.lr_drop_at}}),
+      checkpoints_(run.path()) {}
+
+void Trainer::train_step() {
+  const Batch batch = make_batch(size_, settings_.batch, static_cast<uint64_t>(settings_.seed), Stream::training,
+                                 static_cast<uint64_t>(step_));
+  const Tensor targets = batch.targets.to(device_);
+
+  linnet::Tape tape;
+  const linnet::Variable logits = net_(batch.inputs.to(device_));
+  const linnet::Variable loss = linnet::cross_entropy(logits, targets, {.ignore_index = kIgnored});
+  tape.backward(loss);
+  const double most = settings_.clip > 0 ? settings_.clip : std::numeric_limits<double>::infinity();
+  window_.norm += linnet::optim::clip_grad_norm(net_.parameters(), most);
+  rate_ = optimizer_.lr();
+  optimizer_.step();
+  schedule_.step();
+  optimizer_.clear_grads();
+
+  window_.loss += loss.item();
+  window_.correct += count_correct(logits.value(), targets);
+  window_.counted += batch.counted;
+  ++window_.steps;
+  ++step_;
+}
+
+bool Trainer::train(const example::InterruptGuard& guard) {
+  using Clock = std::chrono::steady_clock;
+  if (step_ == settings_.steps) return true;
+  example::MetricsWriter metrics(run_.file("metrics.csv"),
+                                 {"step", "loss", "accuracy", "rate", "grad_norm", "tokens_per_second", "seconds"},
+                                 step_, kLogEvery);
+  if (!checkpoints_.exist()) save();
+  example::Progress line;
+  const double before = seconds_;
+  const Clock::time_point start = Clock::now();
+  logged_at_ = seconds_;
+  logged_step_ = step_;
+  bool stop = false;
+  while (step_ < settings_.steps && !stop) {
+    train_step();
+    seconds_ = before + std::chrono::duration<double>(Clock::now() - start).count();
+    if (step_ % kLogEvery == 0 || step_ == settings_.steps) log(metrics);
+    line.update(progress());
+    stop = guard.interrupted();
+    if (stop || step_ == settings_.steps || checkpoints_.due(step_)) {
+      save();
+      save_curve("");
+    }
+  }
+  return step_ == settings_.steps;
+}
+
+void Trainer::log(example::MetricsWriter& metrics) {
+  const double n = static_cast<double>(window_.steps), elapsed = seconds_ - logged_at_;
+  speed_ = elapsed > 0 ? static_cast<double>(step_ - logged_step_) / elapsed : 0;
+  const double tokens = static_cast<double>(settings_.batch * (settings_.length - 1));
+  metrics.add(step_, {window_.loss / n, static_cast<double>(window_.correct) / static_cast<double>(window_.counted),
+                      rate_, window_.norm / n, speed_ * tokens, seconds_});
+  shown_ = window_;
+  logged_at_ = seconds_;
+  logged_step_ = step_;
+  if (step_ % kLogEvery == 0) window_ = {};  // the row of a last step between two others takes nothing away
+}
+
+example::ProgressState Trainer::progress() const {
+  const Window& window = shown_.steps ? shown_ : window_;
+  const double elapsed = seconds_ - logged_at_;
+  const double speed = speed_ > 0 || elapsed <= 0 ? speed_ : static_cast<double>(step_ - logged_step_) / elapsed;
+  return {.step = step_,
+          .steps = settings_.steps,
+          .loss = window.loss / static_cast<double>(window.steps),
+          .accuracy = static_cast<double>(window.correct) / static_cast<double>(window.counted),
+          .rate = rate_,
+          .tokens_per_second = speed * static_cast<double>(settings_.batch * (settings_.length - 1)),
+          .seconds_left = static_cast<double>(settings_.steps - step_) / speed};
+}
+
+void Trainer::save() {
+  linnet::StateDict training;
+  training.set_integer("step", static_cast<uint64_t>(step_));
+  training.set_number("seconds", seconds_);
+  training.set_number("loss", window_.loss);
+  training.set_number("norm", window_.norm);
+  training.set_integer("correct", static_cast<uint64_t>(window_.correct));
+  training.set_integer("counted", static_cast<uint64_t>(window_.counted));
+  training.set_integer("window_steps", static_cast<uint64_t>(window_.steps));
+  const linnet::Generator& generator = linnet::default_generator();
+  training.set_integer("generator_seed", generator.seed);
+  training.set_integer("generator_stream", generator.stream);
+  training.set_integer("generator_offset", generator.offset);
+  checkpoints_.save({{"model", net_.state_dict()},
+                     {"optimizer", optimizer_.state_dict()},
+                     {"schedule", schedule_.state_dict()},
+                     {"training", training}});
+}
+
+void Trainer::restore(const linnet::StateDict& checkpoint) {
+  const linnet::StateDict training = checkpoint.part("training");
+  net_.load_state_dict(checkpoint.part("model"));
+  optimizer_.load_state_dict(checkpoint.part("optimizer"));
+  schedule_.load_state_dict(checkpoint.part("schedule"));
+  step_ = static_cast<int64_t>(training.integer("step"));
+  seconds_ = training.number("seconds");
+  window_ = {.loss = training.number("loss"),
+             .norm = training.number("norm"),
+             .correct = static_cast<int64_t>(training.integer("correct")),
+             .counted = static_cast<int64_t>(training.integer("counted")),
+             .steps = static_cast<int64_t>(training.integer("window_steps"))};
+  linnet::default_generator() = {training.integer("generator_seed"), training.integer("generator_stream"),
+                                 training.integer("generator_offset")};
+}
+
+double Trainer::tokens_per_second() const {
+  return seconds_ > 0 ? static_cast<double>(step_ * settings_.batch * (settings_.length - 1)) / seconds_ : 0;
+}
+
+void Trainer::save_curve(const std::string& subtitle) const {
+  const example::MetricsTable table = example::read_metrics(run_.file("metrics.csv"));
+  const Settings& s = settings_;
+  std::string text = "length " + std::to_string(s.length) + ", " + std::to_string(s.symbols) + " symbols, " +
+                     std::to_string(s.layers) + " layers, " + std::to_string(s.heads) + " heads, dim " +
+                     std::to_string(s.dim) + ", seed " + std::to_string(s.seed);
+  if (!subtitle.empty()) text += "; " + subtitle;
+  std::vector<double> drops;
+  if (s.lr_drop_at < s.steps) drops.push_back(static_cast<double>(s.lr_drop_at));
+  example::save_curve(run_.file("curve.svg"),
+                      {{s.attention, table.column("step"), table.column("loss"), table.column("accuracy")}},
+                      {.title = "Copy task, " + s.attention + " attention", .subtitle = text, .rate_drops = drops});
+}
+
+}  // namespace copy_task

@@ -1,0 +1,60 @@
+# Every wrong flag gets a message that says what is wrong, and an exit code that is not 0; nothing is left behind.
+source "$(dirname "$0")/common.sh"
+
+for flag in --layers --heads --dim --batch --steps --symbols --threads; do
+  for value in 0 -3; do
+    refused "$flag $value: must be at least 1" copy_task $flag $value --out out
+  done
+  refused "$flag" copy_task $flag many --out out
+  refused "$flag" copy_task $flag 2.5 --out out
+  refused "$flag" copy_task --out out $flag
+  refused "$flag" copy_task $flag 99999999999999999999 --out out
+done
+refused '--batch 9999999999999: must be at most' copy_task --batch 9999999999999 --out out
+refused '--dim 30: must be a multiple of --heads 4' copy_task --dim 30 --out out
+refused '--length 5: must be at least 6' copy_task --length 5 --out out
+refused '--attention magic: must be linear or softmax' copy_task --attention magic --out out
+refused '--device tpu: must be cpu or cuda' copy_task --device tpu --out out
+refused '--lr -1: must be above 0' copy_task --lr -1 --out out
+refused '--lr 0: must be above 0' copy_task --lr 0 --out out
+refused '--lr nan: must be above 0' copy_task --lr nan --out out
+refused '--clip -1: must be above 0' copy_task --clip -1 --out out
+refused '--lr-drop-at -1: must be at least 0' copy_task --lr-drop-at -1 --out out
+refused '--seed -1: must be at least 0' copy_task --seed -1 --out out
+refused 'nonsense' copy_task --nonsense --out out
+refused '[Ee]xcludes' copy_task --resume a --evaluate b
+refused '--copy' copy_task --from out
+refused '--from' copy_task --copy '1 2 3'
+refused 'missing: there is no such folder' copy_task --copy '1 2 3' --from missing
+refused 'missing: there is no such folder' copy_task --evaluate missing
+refused 'missing: there is no such folder' copy_task --resume missing
+mkdir empty
+refused 'empty: holds no run' copy_task --resume empty
+[ ! -e out ] || fail "a refused run left a folder"
+
+if copy_task --device cuda "${small[@]}" --steps 1 --out cuda >log 2>&1; then
+  echo "this build has CUDA"
+else
+  grep -q 'built without CUDA' log || fail "--device cuda should say that this build has none"
+  [ ! -e cuda ] || fail "a refused run left a folder"
+fi
+
+touch file
+refused 'file/out: cannot be made' copy_task --out file/out
+refused 'proc/out: cannot be made' copy_task --out /proc/out
+
+runs copy_task "${small[@]}" --steps 1 --out model
+refused '"5" is not a symbol; they are 1 .. 4' copy_task --copy '1 5' --from model
+refused '"0" is not a symbol' copy_task --copy '0' --from model
+refused '"-1" is not a symbol' copy_task --copy '1 -1' --from model
+refused '"x" is not a symbol' copy_task --copy 'x' --from model
+refused 'no symbols were given' copy_task --copy ' ' --from model
+refused '6 symbols, but the model takes at most 5' copy_task --copy '1 2 3 4 1 2' --from model
+refused 'the settings come from the folder' copy_task --evaluate model --dim 32
+echo '{' >model/settings.json
+refused 'model/settings.json: not the JSON' copy_task --evaluate model
+echo '{}' >model/settings.json
+refused 'model/settings.json: "attention" is missing' copy_task --evaluate model
+
+runs copy_task --help
+grep -q -- '--lr-drop-at' log || fail "--help lists the flags"

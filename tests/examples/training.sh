@@ -1,0 +1,37 @@
+# copy_task trains a few steps, writes its files, and is a function of its flags.
+source "$(dirname "$0")/common.sh"
+keys='accuracy attention loss peak_bytes seconds seed steps threads tokens_per_second'
+
+for attention in linear softmax; do
+  runs copy_task "${small[@]}" --attention $attention --steps 45 --out $attention
+  grep -q '^step ' log || fail "no progress in a pipe"
+  grep -q $'[\r\x1b]' log && fail "a pipe gets plain lines"
+  grep -q 'largest difference between recurrent and parallel logits' log || fail "no recurrent copies"
+  [ "$(grep -c '  given ' log)" = 3 ] || fail "three sequences are copied"
+  found=$(grep -o '^  "[a-z_]*"' $attention/summary.json | tr -d ' "' | sort | tr '\n' ' ')
+  [ "$found" = "$keys " ] || fail "keys of summary.json: $found"
+  [ "$(cut -d, -f1 $attention/metrics.csv | tr '\n' ' ')" = 'step 20 40 45 ' ] || fail "rows of metrics.csv"
+  grep -q '</svg>' $attention/curve.svg || fail "curve.svg is not whole"
+  for file in settings.json checkpoint.safetensors model.safetensors; do
+    [ -s $attention/$file ] || fail "no $file"
+  done
+  [ -z "$(find $attention -name '*.tmp*')" ] || fail "a temporary file stayed"
+done
+
+runs copy_task "${small[@]}" --steps 45 --out again
+same_files linear/model.safetensors again/model.safetensors
+same_metrics linear again
+runs copy_task "${small[@]}" --steps 45 --seed 2 --out other
+cmp -s linear/model.safetensors other/model.safetensors && fail "the seed changes nothing"
+
+runs copy_task --evaluate linear
+grep -q 'on 2,048 fresh sequences' log || fail "--evaluate says what it measured"
+accuracy=$(grep -o '"accuracy": [0-9.e-]*' linear/summary.json | cut -d' ' -f2)
+grep -q "$(awk -v a="$accuracy" 'BEGIN { printf "Accuracy %.2f %%", 100 * a }')" log || fail "--evaluate finds another accuracy"
+runs copy_task --copy "3 1 4 4" --from linear
+grep -q '  given *3 *1 *4 *4' log || fail "--copy shows what it was given"
+
+# Without --out nothing is overwritten.
+runs copy_task "${small[@]}" --steps 2
+runs copy_task "${small[@]}" --steps 2
+[ -f runs/copy_task-linear-seed1/summary.json ] && [ -f runs/copy_task-linear-seed1-2/summary.json ] || fail "default --out"
