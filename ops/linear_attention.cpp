@@ -1,5 +1,7 @@
 #include "linnet/ops/linear_attention.h"
 
+#include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "linnet/autograd/record.h"
@@ -9,8 +11,8 @@
 namespace linnet {
 namespace {
 
-constexpr Instances<LinearAttentionF32> kernels_f32 = {&plain::linear_attention_f32, nullptr};
-constexpr Instances<LinearAttentionF64> kernels_f64 = {&plain::linear_attention_f64, nullptr};
+constexpr Instances<LinearAttentionF32> kernels_f32 = LINNET_INSTANCES(linear_attention_f32);
+constexpr Instances<LinearAttentionF64> kernels_f64 = LINNET_INSTANCES(linear_attention_f64);
 
 template <class T>
 const LinearAttentionKernels<T>& kernels(Device device) {
@@ -86,8 +88,25 @@ void fill_inputs(LinearAttentionInputs<T>& head, const Call& call, const Inputs&
   head.smallest = std::numeric_limits<T>::min();
 }
 
-/// Sizes of a scratch buffer's parts, each begun on 64 bytes.
+/// A size rounded up so that what follows begins on 64 bytes.
 int64_t aligned(int64_t n) { return (n + 15) / 16 * 16; }
+
+/// Room for every thread, asked for at once, so that what a call takes does not hang on which threads happen to meet.
+template <class T>
+class Scratch {
+ public:
+  Scratch(int64_t size, int64_t items, Device device)
+      : size_(aligned(size)),
+        all_(Tensor::empty({std::min<int64_t>(num_threads(), items) * size_}, dtype_of<T>, device)),
+        next_(all_.mutable_data<T>()) {}
+  /// One part's share, 64-byte aligned; called once a part.
+  T* claim() { return next_.fetch_add(size_); }
+
+ private:
+  int64_t size_;
+  Tensor all_;
+  std::atomic<T*> next_;
+};
 
 /// Writes out and denominators d (batch, queries, heads); s and z go from the initial state to the final one, or are
 /// undefined where nobody wants them.
@@ -101,10 +120,10 @@ void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& d, Tens
   T* const d_all = d.mutable_data<T>();
   T* const s_all = s.defined() ? s.mutable_data<T>() : nullptr;
   T* const z_all = z.defined() ? z.mutable_data<T>() : nullptr;
+  const int64_t own = s_all ? 0 : aligned(sums) + aligned(n.dim);
+  Scratch<T> scratch(own + kernel.forward_scratch(n.dim, n.value_dim), n.batch * n.heads, out.device());
   parallel_for(n.batch * n.heads, call.nanoseconds(1), [&](int64_t begin, int64_t end) {
-    const int64_t own = s_all ? 0 : aligned(sums) + aligned(n.dim);
-    Tensor scratch = Tensor::empty({own + kernel.forward_scratch(n.dim, n.value_dim)}, out.dtype(), out.device());
-    T* const memory = scratch.mutable_data<T>();
+    T* const memory = scratch.claim();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / n.heads, h = i % n.heads;
       LinearAttentionForward<T> head;
@@ -141,10 +160,10 @@ void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Te
   T* const dv_all = dv.mutable_data<T>();
   T* const ds_all = ds.defined() ? ds.mutable_data<T>() : nullptr;
   T* const dz_all = dz.defined() ? dz.mutable_data<T>() : nullptr;
+  const int64_t own = ds_all ? 0 : aligned(sums) + aligned(n.dim);
+  Scratch<T> scratch(own + kernel.backward_scratch(n.dim, n.value_dim), n.batch * n.heads, out.device());
   parallel_for(n.batch * n.heads, call.nanoseconds(3), [&](int64_t begin, int64_t end) {
-    const int64_t own = ds_all ? 0 : aligned(sums) + aligned(n.dim);
-    Tensor scratch = Tensor::empty({own + kernel.backward_scratch(n.dim, n.value_dim)}, out.dtype(), out.device());
-    T* const memory = scratch.mutable_data<T>();
+    T* const memory = scratch.claim();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / n.heads, h = i % n.heads;
       LinearAttentionBackward<T> head;

@@ -2,6 +2,8 @@
 #pragma once
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "linnet/core/dispatch.h"
 
 namespace linnet {
@@ -12,7 +14,7 @@ void for_each_level(F&& f) {
   for (const Level l : {Level::plain, Level::portable, Level::avx2, Level::avx512}) {
     if (l > best_level()) continue;
     force_level(l);
-    CAPTURE(name(l));
+    CAPTURE(std::string(name(l)));
     try {
       f();
     } catch (...) {
