@@ -59,7 +59,7 @@ LearnedPositions::LearnedPositions(Module& parent, std::string name, const Optio
 }
 
 Variable LearnedPositions::rows(int64_t first, int64_t time) const {
-  LINNET_CHECK(first >= 0 && first + time <= weight.size(0), label(), ": positions ", first, " to ", first + time - 1,
+  LINNET_CHECK(first >= 0 && first + time <= weight.size(0), label(), ": ", time, " positions from ", first,
                " wanted, but max_time is ", weight.size(0));
   return slice(weight, 0, first, first + time);
 }

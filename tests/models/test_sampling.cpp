@@ -1,0 +1,140 @@
+#include "linnet/models/sampling.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "support/arrays.h"
+
+using namespace linnet;
+using models::sample_logits;
+using models::sample_weights;
+using test::message_of;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+using Row = std::vector<double>;
+
+/// How often each class comes in 20,000 draws.
+std::vector<int> counts(const Row& logits, const models::SamplingOptions& options) {
+  Generator generator{4, 0, 0};
+  std::vector<int> count(logits.size());
+  for (int i = 0; i < 20000; ++i) ++count[static_cast<size_t>(sample_logits(std::span(logits), options, generator))];
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("weights: a class of weight 0 never comes, the others as often as they weigh") {
+  const Row weights{0, 10, 3, 0};
+  Generator generator{1, 0, 0};
+  std::array<int, 4> count{};
+  for (int i = 0; i < 1000000; ++i) ++count[static_cast<size_t>(sample_weights(weights, generator))];
+  CHECK(count[0] == 0);
+  CHECK(count[3] == 0);
+  CHECK(static_cast<double>(count[1]) / count[2] == doctest::Approx(10.0 / 3).epsilon(0.01));
+}
+
+TEST_CASE("weights: the ends of the unit interval fall on classes that can come") {
+  const Row weights{0, 10, 3, 0};
+  CHECK(sample_weights(weights, 0.0) == 1);
+  CHECK(sample_weights(weights, 1e-300) == 1);
+  CHECK(sample_weights(weights, 10.0 / 13 - 1e-12) == 1);
+  CHECK(sample_weights(weights, 10.0 / 13 + 1e-12) == 2);
+  CHECK(sample_weights(weights, 1.0) == 2);
+  CHECK(sample_weights(weights, 2.0) == 2);  // the last with a weight, should rounding carry u * total too far
+  CHECK(sample_weights(Row{0, 5e-324, 0}, 0.5) == 1);
+}
+
+TEST_CASE("weights: all zero, negative, infinite and NaN are errors") {
+  CHECK(message_of([] { sample_weights(Row{0, 0, 0}, 0.5); }) == "sample_weights: none of 3 weights is above 0");
+  CHECK(message_of([] { sample_weights(Row{}, 0.5); }) == "sample_weights: none of 0 weights is above 0");
+  CHECK(message_of([] {
+          sample_weights(Row{1, std::nan("")}, 0.5);
+        }) == "sample_weights: weight 1 is nan, want a finite number that is not negative");
+  CHECK(message_of([] {
+          sample_weights(Row{-1, 2}, 0.5);
+        }) == "sample_weights: weight 0 is -1, want a finite number that is not negative");
+  CHECK_THROWS_AS(sample_weights(Row{kInfinity, 2}, 0.5), Error);
+  CHECK(message_of([] { sample_weights(Row{1e308, 1e308}, 0.5); }) == "sample_weights: the sum of 2 weights overflows");
+}
+
+TEST_CASE("logits: frequencies follow softmax(logits / temperature)") {
+  const Row logits{1, 0, -kInfinity, 2};
+  for (const double temperature : {0.5, 1.0, 3.0}) {
+    CAPTURE(temperature);
+    const std::vector<int> count = counts(logits, {.temperature = temperature});
+    double total = 0;
+    for (double x : logits) total += std::exp(x / temperature);
+    for (size_t i = 0; i < 4; ++i) {
+      CHECK(std::abs(count[i] / 20000.0 - std::exp(logits[i] / temperature) / total) < 0.012);
+    }
+    CHECK(count[2] == 0);
+  }
+}
+
+TEST_CASE("logits: temperature 0, top_k 1, a tiny top_p and a tiny temperature are all greedy, the first of equals") {
+  for (const Row& logits : {Row{1, 3, 2}, Row{5, 5, 1}, Row{-1000, -2000, -3000}, Row{1e30, -1e30, 0}}) {
+    const auto best = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    CHECK(counts(logits, {.temperature = 0})[best] == 20000);
+    CHECK(counts(logits, {.top_k = 1})[best] == 20000);
+    CHECK(counts(logits, {.top_p = 1e-9})[best] == 20000);
+  }
+  CHECK(counts({1, 3, 2}, {.temperature = 1e-300})[1] == 20000);
+}
+
+TEST_CASE("logits: top_k and top_p keep the most likely classes and no more") {
+  const Row logits{std::log(0.1), std::log(0.4), std::log(0.2), std::log(0.3)};
+  const auto comes = [&](const models::SamplingOptions& options) {
+    std::string which;
+    const std::vector<int> count = counts(logits, options);
+    for (size_t i = 0; i < count.size(); ++i) which += count[i] ? std::to_string(i) : "";
+    return which;
+  };
+  CHECK(comes({}) == "0123");
+  CHECK(comes({.top_k = 2}) == "13");
+  CHECK(comes({.top_k = 3}) == "123");
+  CHECK(comes({.top_k = 9}) == "0123");
+  CHECK(comes({.top_p = 0.39}) == "1");
+  CHECK(comes({.top_p = 0.5}) == "13");
+  CHECK(comes({.top_p = 0.75}) == "123");
+  CHECK(comes({.top_p = 0.95}) == "0123");
+  CHECK(comes({.top_k = 3, .top_p = 0.7}) == "13");  // of what top_k left: 0.4 + 0.3 of 0.9
+  const std::vector<int> count = counts(logits, {.top_k = 2});
+  CHECK(std::abs(count[1] / 20000.0 - 4.0 / 7) < 0.012);
+}
+
+TEST_CASE("logits: errors") {
+  Generator generator;
+  const auto draw = [&](const Row& logits, const models::SamplingOptions& options = {}) {
+    return message_of([&] { sample_logits(std::span(logits), options, generator); });
+  };
+  CHECK(draw({1, std::nan(""), 2}) == "sample_logits: logit 1 is nan, want a number");
+  CHECK(draw({1, std::nan("")}, {.temperature = 0}) == "sample_logits: logit 1 is nan, want a number");
+  CHECK(draw({1, kInfinity}) == "sample_logits: logit 1 is inf, want a number");
+  CHECK(draw({-kInfinity, -kInfinity}) == "sample_logits: none of 2 logits is above -infinity");
+  CHECK(draw({}) == "sample_logits: none of 0 logits is above -infinity");
+  CHECK(draw({1}, {.temperature = -1}) == "sample_logits: temperature -1, want 0 (greedy) or a finite number above");
+  CHECK(draw({1}, {.temperature = std::nan("")}) ==
+        "sample_logits: temperature nan, want 0 (greedy) or a finite number above");
+  CHECK(draw({1}, {.top_k = -1}) == "sample_logits: top_k -1, want 0 (all) or a number of classes");
+  CHECK(draw({1}, {.top_p = 0}) == "sample_logits: top_p 0, want above 0 and at most 1");
+  CHECK(draw({1}, {.top_p = 1.5}) == "sample_logits: top_p 1.5, want above 0 and at most 1");
+  CHECK(message_of([&] { sample_logits(Tensor::zeros({3}), {}, generator); }) ==
+        "sample_logits: logits (3) f32 are not f32 or f64 (batch, classes)");
+}
+
+TEST_CASE("logits: one class a row of a tensor") {
+  Generator generator;
+  const Tensor logits = Tensor::from<float>({0, 9, 0, 7, 0, 0}, {2, 3});
+  const Tensor chosen = sample_logits(logits, {.temperature = 0}, generator);
+  CHECK(chosen.dtype() == Dtype::i32);
+  CHECK(chosen.to_vector<int32_t>() == std::vector<int32_t>{1, 0});
+  CHECK(generator.offset == 0);  // greedy draws nothing
+  CHECK(sample_logits(Tensor::zeros({0, 3}), {}, generator).shape() == Shape{0});
+}
