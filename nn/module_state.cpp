@@ -100,10 +100,10 @@ LoadReport Module::load_state_dict(const StateDict& state, const LoadOptions& op
 
   std::string message;
   if (options.strict) {
-    list(message, "missing", report.missing);
-    list(message, "unexpected", report.unexpected);
+    list(message, "missing:", report.missing);
+    list(message, "unexpected:", report.unexpected);
   }
-  list(message, "misshapen", misshapen);
+  list(message, "misshapen:", misshapen);
   LINNET_CHECK(message.empty(), "load_state_dict: ", message);
   for (Slot& slot : slots) {
     if (slot.source.defined()) slot.target.copy_from(slot.source);
