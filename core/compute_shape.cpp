@@ -29,6 +29,38 @@ void check_cpu(const Tensor& x) {
   if (x.device() != Device::cpu) throw_no_cuda();
 }
 
+/// Fills y, element by element, from the elements of x that the loop names.
+void copy_strided(const PermuteLoop& loop, const Tensor& x, Tensor& y) {
+  if (y.numel() == 0) return;
+  if (x.dtype() == Dtype::u8) {  // masks are small: through i32
+    check_cpu(x);
+    Tensor wide = Tensor::empty(y.shape(), Dtype::i32);
+    copy_strided(loop, x.to(Dtype::i32), wide);
+    return y.copy_from(wide.to(Dtype::u8));
+  }
+  with_movable(x, [&]<class T>() {
+    auto kernel = general_kernels<T>(x.device()).permute;
+    const T* in = static_cast<const T*>(x.raw());
+    T* out = static_cast<T*>(y.mutable_raw());
+    if (loop.rank == 0) return kernel(loop, in, out);
+    int64_t row = y.numel() / loop.size[0];
+    parallel_for(loop.size[0], 1.0 * static_cast<double>(row), [&](int64_t begin, int64_t end) {
+      PermuteLoop part = loop;
+      part.size[0] = end - begin;
+      kernel(part, in + begin * loop.stride[0], out + begin * row);
+    });
+  });
+}
+
+/// Adds an output axis to the loop, or makes the last one longer where it runs on.
+void add_axis(PermuteLoop& loop, int64_t size, int64_t stride) {
+  if (size == 1) return;
+  bool merges = loop.rank && loop.stride[loop.rank - 1] == stride * size;
+  int at = merges ? loop.rank - 1 : loop.rank++;
+  loop.size[at] = merges ? loop.size[at] * size : size;
+  loop.stride[at] = stride;
+}
+
 }  // namespace
 
 Tensor permute(const Tensor& x, std::span<const int> order) {
@@ -43,30 +75,10 @@ Tensor permute(const Tensor& x, std::span<const int> order) {
     LINNET_CHECK(!seen[a], "permute: axis ", axis, " is named twice");
     seen[a] = true;
     shape.push_back(x.shape()[a]);
-    if (x.shape()[a] == 1) continue;
-    bool merges = loop.rank && loop.stride[loop.rank - 1] == step[a] * x.shape()[a];
-    int at = merges ? loop.rank - 1 : loop.rank++;
-    loop.size[at] = merges ? loop.size[at] * x.shape()[a] : x.shape()[a];
-    loop.stride[at] = step[a];
+    add_axis(loop, x.shape()[a], step[a]);
   }
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  if (y.numel() == 0) return y;
-  if (x.dtype() == Dtype::u8) {  // masks are small: through i32
-    check_cpu(x);
-    return permute(x.to(Dtype::i32), order).to(Dtype::u8);
-  }
-  with_movable(x, [&]<class T>() {
-    auto kernel = general_kernels<T>(x.device()).permute;
-    const T* in = static_cast<const T*>(x.raw());
-    T* out = static_cast<T*>(y.mutable_raw());
-    if (loop.rank == 0) return kernel(loop, in, out);
-    int64_t row = y.numel() / loop.size[0];
-    parallel_for(loop.size[0], 1.0 * static_cast<double>(row), [&](int64_t begin, int64_t end) {
-      PermuteLoop part = loop;
-      part.size[0] = end - begin;
-      kernel(part, in + begin * loop.stride[0], out + begin * row);
-    });
-  });
+  copy_strided(loop, x, y);
   return y;
 }
 
@@ -81,7 +93,17 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   LINNET_CHECK(broadcast_shapes("broadcast_to", x.shape(), shape) == shape, "broadcast_to: ", x.shape(),
                " does not broadcast to ", shape);
   if (x.shape() == shape) return x;
-  return binary(BinaryOp::Add, x, Tensor::zeros(shape, x.dtype(), x.device()));
+  PermuteLoop loop;
+  int64_t step[kMaxRank] = {};
+  for (int64_t i = 1, s = 1; i <= x.rank(); ++i) {
+    int64_t size = x.shape()[static_cast<int>(x.rank() - i)];
+    step[shape.rank() - i] = size == 1 ? 0 : s;
+    s *= size;
+  }
+  for (int d = 0; d < shape.rank(); ++d) add_axis(loop, shape[d], step[d]);
+  Tensor y = Tensor::empty(shape, x.dtype(), x.device());
+  copy_strided(loop, x, y);
+  return y;
 }
 
 Tensor concat(std::span<const Tensor> parts, int64_t axis) {
