@@ -39,7 +39,14 @@ std::string Module::kind() const {
   std::unique_ptr<char, void (*)(void*)> full(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status),
                                               std::free);
   std::string text = full ? full.get() : "Module";
-  text = text.substr(0, text.find('<'));
+  if (text.back() == '>') {  // List<linnet::models::Block>: the arguments go
+    int depth = 0;
+    while (!text.empty()) {
+      depth += (text.back() == '>') - (text.back() == '<');
+      text.pop_back();
+      if (depth == 0) break;
+    }
+  }
   const size_t scope = text.rfind("::");
   return scope == std::string::npos ? text : text.substr(scope + 2);
 }

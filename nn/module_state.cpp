@@ -33,27 +33,26 @@ std::string described(const Tensor& x) { return std::string(linnet::name(x.dtype
 
 }  // namespace
 
+// A tied parameter is met again with nothing left to do.
 void Module::to(Device device) {
-  for (Variable& p : parameters()) {
+  for (auto& [own, p] : parameters_) {
     p.mutable_value() = p.value().to(device);
     if (p.grad().defined()) p.mutable_grad() = p.grad().to(device);
   }
-  for (const auto& [prefix, module] : modules()) {
-    for (auto& own : const_cast<Module*>(module)->buffers_) own.second = own.second.to(device);
-  }
+  for (auto& [own, value] : buffers_) value = value.to(device);
+  for (Module* child : children_) child->to(device);
 }
 
 void Module::to(Dtype dtype) {
   LINNET_CHECK(is_float(dtype), label(), ": cannot become ", dtype, ", f32 or f64 wanted");
-  for (Variable& p : parameters()) {
+  for (auto& [own, p] : parameters_) {
     p.mutable_value() = p.value().to(dtype);
     if (p.grad().defined()) p.mutable_grad() = p.grad().to(dtype);
   }
-  for (const auto& [prefix, module] : modules()) {
-    for (auto& own : const_cast<Module*>(module)->buffers_) {
-      if (is_float(own.second.dtype())) own.second = own.second.to(dtype);
-    }
+  for (auto& [own, value] : buffers_) {
+    if (is_float(value.dtype())) value = value.to(dtype);
   }
+  for (Module* child : children_) child->to(dtype);
 }
 
 StateDict Module::state_dict() const {

@@ -115,6 +115,8 @@ TEST_CASE("block: dropout acts in training alone, on both branches") {
   }
   Tape tape;
   CHECK_FALSE(test::same_bits(net.block(x).value(), net.block(x).value()));
+  options.dropout = 1;  // all of both branches
+  CHECK(test::same_bits(Net(options).block(x).value(), x));
 }
 
 TEST_CASE("block: errors say where in the model they arose") {

@@ -99,6 +99,23 @@ TEST_CASE("names are dotted, parents before parts, in the order of declaration")
   CHECK(net.modules()[2].first == "inner.first");
 }
 
+namespace {
+template <class T>
+std::string kind_of_a_local_class() {
+  struct Local : nn::Model {
+  } local;
+  return local.kind();
+}
+template <class T>
+struct Holder : nn::Model {};
+}  // namespace
+
+TEST_CASE("kind is the class without its namespaces and arguments, wherever it is declared") {
+  CHECK(kind_of_a_local_class<std::vector<int>>() == "Local");
+  CHECK(Holder<std::vector<std::pair<int, nn::Linear*>>>().kind() == "Holder");
+  CHECK(nn::Model().kind() == "Model");
+}
+
 TEST_CASE("a name that is taken, empty or dotted is an error") {
   CHECK(message_of([] { TwoNames("a", "a"); }) == "TwoNames: two parts are named \"a\", want names that differ");
   CHECK(message_of([] { TwoNames("a", ""); }) ==
