@@ -63,6 +63,18 @@ TEST_CASE(
   set_num_threads(before);
 }
 
+TEST_CASE("dropout: the border lies exactly at p 2^32") {
+  const double word = random_word(5, 0, 0);
+  const Tensor x = Tensor::full({1}, 1, Dtype::f64);
+  for_each_level([&](const char* level) {
+    INFO(level);
+    manual_seed(5);
+    CHECK(run(x, word / 4294967296.0, x).y.item() > 1);
+    manual_seed(5);
+    CHECK(run(x, (word + 0.5) / 4294967296.0, x).y.item() == 0);
+  });
+}
+
 TEST_CASE("dropout: p of the elements are dropped, the mean stays") {
   manual_seed(2);
   const Tensor ones = Tensor::full({200000}, 1), y = run(ones, 0.3, ones).y;
