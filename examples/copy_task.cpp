@@ -20,9 +20,10 @@ using linnet::models::CausalLM;
 
 namespace {
 
+/// Rounded down, so that only a perfect score reads 100 %.
 std::string percent(double accuracy) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * accuracy);
+  std::snprintf(text, sizeof text, accuracy < 0.99 ? "%.2f %%" : "%.3f %%", std::floor(1e5 * accuracy) / 1e3);
   return text;
 }
 

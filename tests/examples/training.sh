@@ -27,7 +27,7 @@ cmp -s linear/model.safetensors other/model.safetensors && fail "the seed change
 runs copy_task --evaluate linear
 grep -q 'on 2,048 fresh sequences' log || fail "--evaluate says what it measured"
 accuracy=$(grep -o '"accuracy": [0-9.e-]*' linear/summary.json | cut -d' ' -f2)
-grep -q "$(awk -v a="$accuracy" 'BEGIN { printf "Accuracy %.2f %%", 100 * a }')" log || fail "--evaluate finds another accuracy"
+grep -q "$(awk -v a="$accuracy" 'BEGIN { printf "Accuracy %.1f", int(1000 * a) / 10 }')" log || fail "--evaluate finds another accuracy"
 runs copy_task --copy "3 1 4 4" --from linear
 grep -q '  given *3 *1 *4 *4' log || fail "--copy shows what it was given"
 
