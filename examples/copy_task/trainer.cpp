@@ -36,6 +36,8 @@ void Trainer::train_step() {
   linnet::Tape tape;
   const linnet::Variable logits = net_(batch.inputs.to(device_));
   const linnet::Variable loss = linnet::cross_entropy(logits, targets, {.ignore_index = kIgnored});
+  LINNET_CHECK(std::isfinite(loss.item()), "the loss of step ", step_ + 1, " is ", loss.item(),
+               ": the training has diverged; try a smaller --lr, or --clip 1");
   tape.backward(loss);
   const double most = settings_.clip > 0 ? settings_.clip : std::numeric_limits<double>::infinity();
   window_.norm += linnet::optim::clip_grad_norm(net_.parameters(), most);

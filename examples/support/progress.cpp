@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <utility>
 
 namespace example {
 namespace {
@@ -13,6 +14,17 @@ namespace {
 size_t terminal_width() {
   winsize size = {};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+/// The same in fewer columns, for a narrow terminal.
+std::string narrowed(std::string text) {
+  const std::pair<const char*, const char*> shorter[] = {{"accuracy", "acc"}, {"tokens/s", "tok/s"}, {"  ", " "}};
+  for (const auto& [from, to] : shorter) {
+    const std::string part = from;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at))
+      text.replace(at, part.size(), to);
+  }
+  return text;
 }
 
 }  // namespace
@@ -59,9 +71,11 @@ void Progress::update(const ProgressState& state) {
 }
 
 void Progress::show() {
-  const std::string text = progress_text(state_);
+  std::string text = progress_text(state_);
   if (terminal_) {
-    out_ << "\r\x1b[K" << text.substr(0, terminal_width() - 1) << std::flush;
+    const size_t width = terminal_width() - 1;
+    if (text.size() > width) text = narrowed(text);
+    out_ << "\r\x1b[K" << text.substr(0, width) << std::flush;
     open_ = true;
   } else {
     out_ << text << std::endl;

@@ -56,5 +56,7 @@ refused 'model/settings.json: not the JSON' copy_task --evaluate model
 echo '{}' >model/settings.json
 refused 'model/settings.json: "attention" is missing' copy_task --evaluate model
 
+refused 'the training has diverged|not finite' copy_task "${small[@]}" --lr 1e30 --steps 20 --out diverged
+
 runs copy_task --help
 grep -q -- '--lr-drop-at' log || fail "--help lists the flags"
