@@ -1,4 +1,4 @@
-// One optimizer step of one parameter: the kernels of its device and dtype over all its elements. Scalars come in f64.
+// One optimizer step of one parameter, by the kernels of its device and dtype. Private to optim/. Scalars come in f64.
 #pragma once
 #include "linnet/core/tensor.h"
 #include "linnet/optim/optim_kernels.h"

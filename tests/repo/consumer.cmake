@@ -26,6 +26,9 @@ run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${WORK}/consumer ${common} "
 run(${CMAKE_COMMAND} --build ${WORK}/consumer)
 run(${WORK}/consumer/consumer)
 message("${output}")
+if(NOT output MATCHES "6 7 8 9 0 1 2 3 4 5 6 7")
+  message(FATAL_ERROR "the consumer, the README's program, has not learned to count")
+endif()
 
 file(STRINGS ${WORK}/consumer/CMakeCache.txt found REGEX "^linnet_DIR:")
 if(NOT found MATCHES "moved away")
