@@ -1,4 +1,4 @@
-// What the attentions share: their sizes, where the rows of q, k and v lie, and the checks of both.
+// What the attentions share: their sizes, where the rows of q, k and v lie, and the checks of both. Private to ops/.
 #pragma once
 #include "linnet/core/tensor.h"
 
