@@ -31,8 +31,9 @@ void AttentionState::load_state_dict(const StateDict& state) {
   AttentionState loaded;
   loaded.kind = kind;
   if (state.has(first) || state.has(second)) {
-    const Tensor a = state.get(first).clone(), b = state.get(second).clone();
     const Tensor old = is_linear ? (linear.s.defined() ? linear.s.value() : Tensor()) : softmax.k;
+    const Device device = old.defined() ? old.device() : Device::cpu;
+    const Tensor a = state.get(first).clone().to(device), b = state.get(second).clone().to(device);
     LINNET_CHECK(a.rank() == 4 && a.dtype() == b.dtype() && b.shape() == (is_linear ? a.shape().first(3) : a.shape()),
                  "attention state: ", first, " ", a.shape(), " and ", second, " ", b.shape(),
                  " do not belong together");
