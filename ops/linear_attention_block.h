@@ -1,0 +1,128 @@
+// The primitive of linear attention, over rows r in order:
+//
+//     X += a_r b_r^T,   o_r = X^T c_r
+//
+// kRows rows by two vectors of columns stay in registers while X streams by once. Included once per level; everything
+// lies in the level's own namespace.
+#pragma once
+#include <stdint.h>
+
+namespace linnet::LINNET_LEVEL {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kRows = 4;
+#elif defined(__AVX__)
+constexpr int kBytes = 32, kRows = 2;
+#else
+constexpr int kBytes = 16, kRows = 2;
+#endif
+constexpr int64_t kChunk = 32;
+
+template <class T>
+using Vector __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias)) = T;
+template <class T>
+constexpr int kLanes = kBytes / sizeof(T);
+
+template <class T>
+Vector<T>& at(T* p) {
+  return *reinterpret_cast<Vector<T>*>(p);
+}
+template <class T>
+const Vector<T>& at(const T* p) {
+  return *reinterpret_cast<const Vector<T>*>(p);
+}
+
+/// n rounded up to whole vectors.
+template <class T>
+int64_t padded(int64_t n) {
+  return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+/// The primitive for kRows rows and kVectors vectors of columns; x is depth x (kVectors vectors), contiguous.
+template <class T, int kVectors, bool kUpdate, bool kRead>
+void block(int64_t depth, const T* a, int64_t la, const T* b, int64_t lb, const T* c, int64_t lc, T* x, T* o,
+           int64_t lo) {
+  Vector<T> bv[kRows][kVectors], ov[kRows][kVectors];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kUpdate) bv[r][j] = at(b + r * lb + j * kLanes<T>);
+      ov[r][j] = Vector<T>{};
+    }
+  }
+  for (int64_t d = 0; d < depth; ++d, x += kVectors * kLanes<T>) {
+    Vector<T> s[kVectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) s[j] = at(x + j * kLanes<T>);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) {
+        if constexpr (kUpdate) s[j] += a[r * la + d] * bv[r][j];
+        if constexpr (kRead) ov[r][j] += c[r * lc + d] * s[j];
+      }
+    }
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kUpdate) at(x + j * kLanes<T>) = s[j];
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kRead) at(o + r * lo + j * kLanes<T>) = ov[r][j];
+    }
+  }
+}
+
+/// Rows of a chunk: `data` rows of `ld` numbers.
+template <class T>
+struct Rows {
+  T* data;
+  int64_t ld;
+  T* operator[](int64_t r) const { return data + r * ld; }
+};
+
+/// X: depth x columns, stored as blocks of two vectors of columns (the last may be one), each depth x its width.
+template <class T>
+struct State {
+  T* x;
+  int64_t depth, columns;  // columns: whole vectors
+
+  T& operator()(int64_t d, int64_t column) const {
+    constexpr int64_t kWide = 2 * kLanes<T>;
+    const int64_t first = column / kWide * kWide;
+    const int64_t width = columns - first < kWide ? columns - first : kWide;
+    return x[first * depth + d * width + column - first];
+  }
+  int64_t size() const { return depth * columns; }
+  void clear() const {
+    for (int64_t i = 0; i < size(); ++i) x[i] = 0;
+  }
+};
+
+/// The primitive for the first `rows` rows of a chunk, rounded up to groups of kRows.
+template <class T, bool kUpdate, bool kRead>
+void primitive(int64_t rows, const Rows<T>& a, const Rows<T>& b, const Rows<T>& c, const State<T>& state,
+               const Rows<T>& o) {
+  constexpr int64_t kOne = kLanes<T>;
+  T* x = state.x;
+  for (int64_t column = 0; column < state.columns;) {
+    const bool two = state.columns - column >= 2 * kOne;
+    for (int64_t r = 0; r < rows; r += kRows) {
+      if (two) {
+        block<T, 2, kUpdate, kRead>(state.depth, a[r], a.ld, b[r] + column, b.ld, c[r], c.ld, x, o[r] + column, o.ld);
+      } else {
+        block<T, 1, kUpdate, kRead>(state.depth, a[r], a.ld, b[r] + column, b.ld, c[r], c.ld, x, o[r] + column, o.ld);
+      }
+    }
+    column += two ? 2 * kOne : kOne;
+    x += (two ? 2 * kOne : kOne) * state.depth;
+  }
+}
+
+}  // namespace
+}  // namespace linnet::LINNET_LEVEL

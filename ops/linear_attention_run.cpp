@@ -1,0 +1,183 @@
+#include "linnet/ops/linear_attention_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "linnet/core/threads.h"
+
+namespace linnet::linear_attention_run {
+namespace {
+
+constexpr Instances<LinearAttentionF32> kernels_f32 = LINNET_INSTANCES(linear_attention_f32);
+constexpr Instances<LinearAttentionF64> kernels_f64 = LINNET_INSTANCES(linear_attention_f64);
+
+template <class T>
+const LinearAttentionKernels<T>& kernels(Device device) {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels_f32.of(device);
+  } else {
+    return kernels_f64.of(device);
+  }
+}
+
+/// What both ways need to know of head h of sample b.
+template <class T>
+void fill_inputs(LinearAttentionInputs<T>& head, const Call& call, const Inputs& x, int64_t b, int64_t h) {
+  const AttentionSizes& n = call.sizes;
+  head.queries = n.queries;
+  head.keys = n.keys;
+  head.dim = n.dim;
+  head.value_dim = n.value_dim;
+  head.q = x.q.data<T>() + call.q.at(b, h);
+  head.k = x.k.data<T>() + call.k.at(b, h);
+  head.v = x.v.data<T>() + call.v.at(b, h);
+  head.q_row = call.q.row;
+  head.k_row = call.k.row;
+  head.v_row = call.v.row;
+  head.key_mask = x.keys.defined() ? x.keys.data<uint8_t>() + b * n.keys : nullptr;
+  head.query_mask = x.queries.defined() ? x.queries.data<uint8_t>() + b * n.queries : nullptr;
+  head.map = call.map;
+  head.causal = call.causal;
+  head.normalise = call.normalise;
+  head.eps = static_cast<T>(call.eps);
+  head.smallest = std::numeric_limits<T>::min();
+}
+
+/// A size rounded up so that what follows begins on 64 bytes.
+int64_t aligned(int64_t n) { return (n + 15) / 16 * 16; }
+
+/// Room for every thread, asked for at once, so that what a call takes does not hang on which threads happen to meet.
+template <class T>
+class Scratch {
+ public:
+  Scratch(int64_t size, int64_t items, Device device)
+      : size_(aligned(size)),
+        all_(Tensor::empty({std::min<int64_t>(num_threads(), items) * size_}, dtype_of<T>, device)),
+        next_(all_.mutable_data<T>()) {}
+  /// One part's share, 64-byte aligned; called once a part.
+  T* claim() { return next_.fetch_add(size_); }
+
+ private:
+  int64_t size_;
+  Tensor all_;
+  std::atomic<T*> next_;
+};
+
+template <class T>
+void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& d, Tensor s, Tensor z) {
+  const AttentionSizes n = call.sizes;
+  const auto& kernel = kernels<T>(out.device());
+  const int64_t sums = n.dim * n.value_dim;
+  const RowLayout o_rows = rows_of(out.shape());
+  T* const o_all = out.mutable_data<T>();
+  T* const d_all = d.mutable_data<T>();
+  T* const s_all = s.defined() ? s.mutable_data<T>() : nullptr;
+  T* const z_all = z.defined() ? z.mutable_data<T>() : nullptr;
+  const int64_t own = s_all ? 0 : aligned(sums) + aligned(n.dim);
+  Scratch<T> scratch(own + kernel.forward_scratch(n.dim, n.value_dim), n.batch * n.heads, out.device());
+  parallel_for(n.batch * n.heads, call.nanoseconds(1), [&](int64_t begin, int64_t end) {
+    T* const memory = scratch.claim();
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t b = i / n.heads, h = i % n.heads;
+      LinearAttentionForward<T> head;
+      fill_inputs(head, call, x, b, h);
+      if (s_all) {
+        head.s = s_all + i * sums;
+        head.z = z_all + i * n.dim;
+      } else {
+        head.s = memory;
+        head.z = memory + aligned(sums);
+        std::fill_n(memory, own, T(0));
+      }
+      head.o = o_all + o_rows.at(b, h);
+      head.o_row = o_rows.row;
+      head.d = d_all + b * n.queries * n.heads + h;
+      head.d_row = n.heads;
+      head.scratch = memory + own;
+      kernel.forward(head);
+    }
+  });
+}
+
+template <class T>
+void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& d, const Tensor& g, Tensor dq,
+                  Tensor dk, Tensor dv, Tensor ds, Tensor dz) {
+  const AttentionSizes n = call.sizes;
+  const auto& kernel = kernels<T>(out.device());
+  const int64_t sums = n.dim * n.value_dim;
+  const RowLayout o_rows = rows_of(out.shape());
+  T* const dq_all = dq.mutable_data<T>();
+  T* const dk_all = dk.mutable_data<T>();
+  T* const dv_all = dv.mutable_data<T>();
+  T* const ds_all = ds.defined() ? ds.mutable_data<T>() : nullptr;
+  T* const dz_all = dz.defined() ? dz.mutable_data<T>() : nullptr;
+  const int64_t own = ds_all ? 0 : aligned(sums) + aligned(n.dim);
+  Scratch<T> scratch(own + kernel.backward_scratch(n.dim, n.value_dim), n.batch * n.heads, out.device());
+  parallel_for(n.batch * n.heads, call.nanoseconds(3), [&](int64_t begin, int64_t end) {
+    T* const memory = scratch.claim();
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t b = i / n.heads, h = i % n.heads;
+      LinearAttentionBackward<T> head;
+      fill_inputs(head, call, x, b, h);
+      if (ds_all) {
+        head.ds = ds_all + i * sums;
+        head.dz = dz_all + i * n.dim;
+      } else {
+        head.ds = memory;
+        head.dz = memory + aligned(sums);
+        std::fill_n(memory, own, T(0));
+      }
+      head.s = x.s.defined() ? x.s.data<T>() + i * sums : nullptr;
+      head.z = x.z.defined() ? x.z.data<T>() + i * n.dim : nullptr;
+      head.o = out.data<T>() + o_rows.at(b, h);
+      head.g = g.data<T>() + o_rows.at(b, h);
+      head.o_row = o_rows.row;
+      head.d = d.data<T>() + b * n.queries * n.heads + h;
+      head.d_row = n.heads;
+      head.dq = dq_all + call.q.at(b, h);
+      head.dk = dk_all + call.k.at(b, h);
+      head.dv = dv_all + call.v.at(b, h);
+      head.scratch = memory + own;
+      kernel.backward(head);
+    }
+  });
+}
+
+}  // namespace
+
+Call make_call(const AttentionSizes& sizes, const LinearAttentionOptions& options, bool causal) {
+  return {.sizes = sizes,
+          .q = {},
+          .k = {},
+          .v = {},
+          .map = options.feature_map,
+          .causal = causal,
+          .normalise = options.normalise,
+          .eps = options.eps};
+}
+
+void read_masks(const char* op, const LinearAttentionOptions& options, const AttentionSizes& sizes, Inputs& x) {
+  const Device device = x.q.device();
+  if (options.keys) x.keys = options.keys->steps(op, "key", sizes.batch, sizes.keys, device);
+  if (options.queries) x.queries = options.queries->steps(op, "query", sizes.batch, sizes.queries, device);
+}
+
+void forward_into(const Call& call, const Inputs& x, Tensor out, Tensor d, Tensor s, Tensor z) {
+  with_float("linear_attention", x.q.dtype(), [&]<class T>() { run_forward<T>(call, x, out, d, s, z); });
+}
+
+std::pair<Tensor, Tensor> forward(const Call& call, const Inputs& x, const Tensor& s, const Tensor& z) {
+  Tensor out = Tensor::empty(call.out_shape(), x.q.dtype(), x.q.device());
+  Tensor d = Tensor::empty({call.sizes.batch, call.sizes.queries, call.sizes.heads}, x.q.dtype(), x.q.device());
+  forward_into(call, x, out, d, s, z);
+  return {out, d};
+}
+
+void backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& d, const Tensor& g, Tensor dq,
+              Tensor dk, Tensor dv, Tensor ds, Tensor dz) {
+  with_float("linear_attention", x.q.dtype(),
+             [&]<class T>() { run_backward<T>(call, x, out, d, g, dq, dk, dv, ds, dz); });
+}
+
+}  // namespace linnet::linear_attention_run

@@ -1,0 +1,126 @@
+// The forms of linear attention that carry a state.
+#include "linnet/autograd/record.h"
+#include "linnet/ops/linear_attention.h"
+#include "linnet/ops/linear_attention_run.h"
+
+namespace linnet {
+
+using namespace linear_attention_run;
+
+namespace {
+
+/// s and z as they stand in `state`, checked; both or neither.
+void check_state(const char* op, const Call& call, const LinearState& state, const Tensor& like) {
+  LINNET_CHECK(state.s.defined() == state.z.defined(), op, ": the state has only one of s and z");
+  if (!state.s.defined()) return;
+  LINNET_CHECK(state.s.shape() == call.sums_shape(), op, ": state s ", state.s.shape(),
+               " is not (batch, heads, D, M) = ", call.sums_shape());
+  LINNET_CHECK(state.z.shape() == call.normaliser_shape(), op, ": state z ", state.z.shape(),
+               " is not (batch, heads, D) = ", call.normaliser_shape());
+  for (const Variable* part : {&state.s, &state.z}) {
+    check_same_dtype(op, like, part->value());
+    check_same_device(op, like, part->value());
+  }
+}
+
+/// Whether a gradient may flow through x: a leaf that wants one, or a value that an op recorded.
+bool carries_gradient(const Variable& x) { return x.requires_grad() || x.state().node >= 0; }
+
+/// Gives `part` memory that no one else sees, so that it may change in place.
+void make_own(Variable& part, const Shape& shape, const Tensor& like) {
+  if (!part.defined()) {
+    part = Tensor::zeros(shape, like.dtype(), like.device());
+  } else if (carries_gradient(part) || part.value().owners() > 1) {
+    part = part.value().clone();
+  }
+}
+
+void step(const char* op, Call call, Inputs x, LinearState& state, Tensor& out, const LinearAttentionOptions& options) {
+  LINNET_CHECK(!recording(), op, ": changes its state in place, which a tape cannot replay; use ",
+               "linear_attention_with_state while a tape records, or Tape::Pause");
+  read_masks(op, options, call.sizes, x);
+  check_state(op, call, state, x.q);
+  const Shape shape{call.sizes.batch, call.sizes.heads, call.sizes.value_dim};
+  if (!out.defined()) out = Tensor::empty(shape, x.q.dtype(), x.q.device());
+  LINNET_CHECK(out.shape() == shape, op, ": out ", out.shape(), " is not (batch, heads, M) = ", shape);
+  check_same_dtype(op, x.q, out);
+  check_same_device(op, x.q, out);
+  make_own(state.s, call.sums_shape(), x.q);
+  make_own(state.z, call.normaliser_shape(), x.q);
+  Tensor rows = out.reshape(call.out_shape());  // shares out's memory
+  Tensor d = Tensor::empty({call.sizes.batch, 1, call.sizes.heads}, x.q.dtype(), x.q.device());
+  forward_into(call, x, rows, d, state.s.mutable_value(), state.z.mutable_value());
+}
+
+}  // namespace
+
+LinearState::LinearState(const LinearState& other) {
+  const auto copy = [](const Variable& part) {
+    return part.defined() && !carries_gradient(part) ? Variable(part.value().clone()) : part;
+  };
+  s = copy(other.s);
+  z = copy(other.z);
+}
+
+LinearAttentionResult linear_attention_with_state(const Variable& qv, const Variable& kv, const Variable& vv,
+                                                  const LinearState& state, const LinearAttentionOptions& options) {
+  const char* op = "linear_attention_with_state";
+  Inputs x{qv.value(), kv.value(), vv.value(), {}, {}, {}, {}};
+  Call call = make_call(check_attention(op, x.q, x.k, x.v, true), options, true);
+  call.q = rows_of(x.q.shape());
+  call.k = rows_of(x.k.shape());
+  call.v = rows_of(x.v.shape());
+  read_masks(op, options, call.sizes, x);
+  check_state(op, call, state, x.q);
+  const bool given = state.s.defined();
+  if (given) {
+    x.s = state.s.value();
+    x.z = state.z.value();
+  }
+  Tensor s = given ? x.s.clone() : Tensor::zeros(call.sums_shape(), x.q.dtype(), x.q.device());
+  Tensor z = given ? x.z.clone() : Tensor::zeros(call.normaliser_shape(), x.q.dtype(), x.q.device());
+  const auto [out, d] = forward(call, x, s, z);
+  std::vector<Variable> inputs{qv, kv, vv};
+  if (given) inputs.insert(inputs.end(), {state.s, state.z});
+  const auto kept = keep(x.q, x.k, x.v, out, d, x.keys, x.s, x.z);
+  auto made = record_many(
+      "linear_attention_with_state", {out, s, z}, inputs, kept,
+      [call, given](const std::vector<Tensor>& dys, std::span<const Tensor> kept_on) -> Gradients {
+        const Tensor &q = kept_on[0], &k = kept_on[1], &v = kept_on[2], &o = kept_on[3];
+        const auto or_zeros = [&](const Tensor& dy, const Shape& shape) {
+          return dy.defined() ? dy.clone() : Tensor::zeros(shape, q.dtype(), q.device());
+        };
+        const Tensor g = dys[0].defined() ? dys[0] : zeros_like(o);
+        Tensor ds = or_zeros(dys[1], call.sums_shape()), dz = or_zeros(dys[2], call.normaliser_shape());
+        Tensor dq = empty_like(q), dk = empty_like(k), dv = empty_like(v);
+        backward(call, {q, k, v, kept_on[5], {}, kept_on[6], kept_on[7]}, o, kept_on[4], g, dq, dk, dv, ds, dz);
+        if (!given) return {dq, dk, dv};
+        return {dq, dk, dv, ds, dz};
+      });
+  return {made[0], LinearState(made[1], made[2])};
+}
+
+void linear_attention_step(const Variable& q, const Variable& k, const Variable& v, LinearState& state, Tensor& out,
+                           const LinearAttentionOptions& options) {
+  const char* op = "linear_attention_step";
+  Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), options, true);
+  const AttentionSizes& n = call.sizes;
+  call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
+  call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
+  step(op, call, {q.value(), k.value(), v.value(), {}, {}, {}, {}}, state, out, options);
+}
+
+void linear_attention_step_qkv(const Variable& qkv, LinearState& state, Tensor& out,
+                               const LinearAttentionOptions& options) {
+  const char* op = "linear_attention_step_qkv";
+  const Shape& shape = qkv.shape();
+  LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
+  const Tensor all = qkv.value().reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
+  Call call = make_call(check_fused_attention(op, all), options, true);
+  call.q = rows_of_part(all.shape(), 0);
+  call.k = rows_of_part(all.shape(), 1);
+  call.v = rows_of_part(all.shape(), 2);
+  step(op, call, {all, all, all, {}, {}, {}, {}}, state, out, options);
+}
+
+}  // namespace linnet

@@ -1,0 +1,114 @@
+// Softmax attention one step at a time, over a cache of keys and values.
+#include <algorithm>
+
+#include "linnet/autograd/record.h"
+#include "linnet/ops/softmax_attention.h"
+#include "linnet/ops/softmax_attention_run.h"
+
+namespace linnet {
+
+using namespace softmax_attention_run;
+
+namespace {
+
+/// Room for one more step in one side of the cache; its memory belongs to this cache alone afterwards.
+void make_room(Tensor& side, const Shape& row, int64_t length, const Tensor& like) {
+  const int64_t capacity = side.defined() ? side.size(1) : 0;
+  if (length < capacity && side.owners() == 1) return;
+  const int64_t wanted = length < capacity ? capacity : std::max<int64_t>(16, 2 * capacity);
+  Tensor larger = Tensor::zeros({row[0], wanted, row[1], row[2]}, like.dtype(), like.device());
+  if (length > 0) {
+    const int64_t width = row[1] * row[2] * size_of(like.dtype());
+    const char* from = static_cast<const char*>(side.raw());
+    char* to = static_cast<char*>(larger.mutable_raw());
+    for (int64_t b = 0; b < row[0]; ++b)
+      std::copy_n(from + b * capacity * width, length * width, to + b * wanted * width);
+  }
+  side = larger;
+}
+
+void check_cache(const char* op, const char* name, const Tensor& side, const Shape& row, int64_t length,
+                 const Tensor& like) {
+  if (!side.defined()) {
+    LINNET_CHECK(length == 0, op, ": the cache has length ", length, " but no ", name);
+    return;
+  }
+  LINNET_CHECK(side.rank() == 4 && side.shape().without(1) == row, op, ": cache ", name, " ", side.shape(),
+               " is not (batch, capacity, heads, dim) for a step ", row);
+  LINNET_CHECK(length >= 0 && length <= side.size(1), op, ": the cache has length ", length, " but room for ",
+               side.size(1));
+  check_same_dtype(op, like, side);
+  check_same_device(op, like, side);
+}
+
+/// Writes a step's rows, x (batch, ..) from `layout`, as step `length` of a side of the cache.
+template <class T>
+void append(Tensor& side, const Tensor& x, const RowLayout& layout, int64_t length) {
+  const int64_t batch = side.size(0), heads = side.size(2), width = side.size(3);
+  const RowLayout to = rows_of(side.shape());
+  const T* source = x.data<T>();
+  T* target = side.mutable_data<T>();
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t h = 0; h < heads; ++h) {
+      std::copy_n(source + layout.at(b, h), width, target + to.at(b, h) + length * to.row);
+    }
+  }
+}
+
+/// x holds one step; call's layouts say where.
+void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out,
+          const SoftmaxAttentionOptions& options) {
+  LINNET_CHECK(!recording(), op, ": changes its cache in place, which a tape cannot replay; use Tape::Pause");
+  LINNET_CHECK(!options.pairs, op, ": takes key and query masks, not a pair mask");
+  const AttentionSizes& one = call.sizes;
+  const Shape k_row{one.batch, one.heads, one.dim}, v_row{one.batch, one.heads, one.value_dim};
+  check_cache(op, "k", cache.k, k_row, cache.length, x.q);
+  check_cache(op, "v", cache.v, v_row, cache.length, x.q);
+  if (!out.defined()) out = Tensor::empty(v_row, x.q.dtype(), x.q.device());
+  LINNET_CHECK(out.shape() == v_row, op, ": out ", out.shape(), " is not (batch, heads, M) = ", v_row);
+  check_same_dtype(op, x.q, out);
+  check_same_device(op, x.q, out);
+  call.sizes.keys = cache.length + 1;
+  call.causal = false;  // all that the cache holds is the past
+  read_masks(op, options, call.sizes, x);
+  make_room(cache.k, k_row, cache.length, x.q);
+  make_room(cache.v, v_row, cache.length, x.q);
+  Tensor rows = out.reshape(call.out_shape());  // shares out's memory
+  Tensor lse = Tensor::empty({one.batch, 1, one.heads}, x.q.dtype(), x.q.device());
+  with_float(op, x.q.dtype(), [&]<class T>() {
+    append<T>(cache.k, x.k, call.k, cache.length);
+    append<T>(cache.v, x.v, call.v, cache.length);
+    Call whole = call;
+    whole.k = rows_of(cache.k.shape());
+    whole.v = rows_of(cache.v.shape());
+    forward_into(whole, {x.q, cache.k, cache.v, x.keys, x.queries, {}}, rows, lse);
+  });
+  ++cache.length;
+}
+
+}  // namespace
+
+void softmax_attention_step(const Variable& q, const Variable& k, const Variable& v, KeyValueCache& cache, Tensor& out,
+                            const SoftmaxAttentionOptions& options) {
+  const char* op = "softmax_attention_step";
+  Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), options);
+  const AttentionSizes& n = call.sizes;
+  call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
+  call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
+  step(op, call, {q.value(), k.value(), v.value(), {}, {}, {}}, cache, out, options);
+}
+
+void softmax_attention_step_qkv(const Variable& qkv, KeyValueCache& cache, Tensor& out,
+                                const SoftmaxAttentionOptions& options) {
+  const char* op = "softmax_attention_step_qkv";
+  const Shape& shape = qkv.shape();
+  LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
+  const Tensor all = qkv.value().reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
+  Call call = make_call(check_fused_attention(op, all), options);
+  call.q = rows_of_part(all.shape(), 0);
+  call.k = rows_of_part(all.shape(), 1);
+  call.v = rows_of_part(all.shape(), 2);
+  step(op, call, {all, all, all, {}, {}, {}}, cache, out, options);
+}
+
+}  // namespace linnet
