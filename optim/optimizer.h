@@ -13,7 +13,7 @@ namespace linnet::optim {
 /// Parameters that share settings; what is not set here comes from the optimizer's options.
 struct ParameterGroup {
   std::vector<Variable> parameters;
-  std::optional<double> lr, beta1, beta2, weight_decay;
+  std::optional<double> lr = {}, beta1 = {}, beta2 = {}, weight_decay = {};
 };
 
 class Optimizer {

@@ -30,8 +30,8 @@ class Schedule {
 };
 
 struct StepDropOptions {
-  std::vector<int64_t> at;  ///< updates from which on the rate is multiplied, once each
-  int64_t every = 0;        ///< and again after each so many updates; 0: never
+  std::vector<int64_t> at = {};  ///< updates from which on the rate is multiplied, once each
+  int64_t every = 0;             ///< and again after each so many updates; 0: never
   double factor = 0.1;
 };
 /// factor^(number of drops at or before t).
