@@ -42,8 +42,6 @@ std::string shown(double value) {
   std::snprintf(text, sizeof text, "%g", value);
   return text;
 }
-std::string shown(int64_t value) { return std::to_string(value); }
-std::string shown(const std::string& value) { return value; }
 
 void apply(const Flags& flags, Settings& settings) {
   for_each_setting(settings, flags, [](const char*, auto& value, const auto& flag) {
@@ -166,22 +164,19 @@ Settings Flags::settings() const {
 }
 
 Settings Flags::settings_of(const Settings& run, const std::string& folder, bool steps_may_differ) const {
+  if (paper) linnet::fail("--paper: the settings come from ", folder);
   Settings wanted = run;
   apply(*this, wanted);
-  for_each_setting(wanted, *this, [&](const std::string& name, const auto& value, const auto& flag) {
-    const bool free = name == "threads" || (name == "steps" && steps_may_differ);
-    if (!flag || free) return;
-    for_each_setting(run, *this, [&](const std::string& other, const auto& before, const auto&) {
-      if constexpr (std::is_same_v<decltype(value), decltype(before)>) {
-        if (name == other && value != before) {
-          linnet::fail(flag_name(name), " ", shown(value), ": the run in ", folder, " has ", shown(before),
-                       steps_may_differ ? "; --resume may change only --steps, --threads and --out"
-                                        : "; the settings come from the folder");
-        }
-      }
-    });
-  });
-  if (paper) linnet::fail("--paper: the settings come from ", folder);
+  const example::Json before = to_json(run), after = to_json(wanted);
+  const auto text = [](const example::Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  for (const auto& [name, value] : after.items()) {
+    if (value == before.at(name) || name == "threads" || (name == "steps" && steps_may_differ)) continue;
+    linnet::fail(flag_name(name), " ", text(value), ": the run in ", folder, " has ", text(before.at(name)),
+                 steps_may_differ ? "; --resume may change only --steps, --threads and --out"
+                                  : "; the settings come from the folder");
+  }
   wanted.check();
   return wanted;
 }
