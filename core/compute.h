@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "linnet/core/functor_list.h"
+#include "linnet/core/functors.h"
 #include "linnet/core/tensor.h"
 
 namespace linnet::compute {

@@ -1,10 +1,70 @@
-// The elementwise functors: a value f and a slope df for every row of core/functor_list.h. Included once per level.
+// The elementwise functors: one row each in the lists, which every table of kernels and every op is made from, and one
+// functor each, a value f and its slope df. The functors are seen only by the files of a level, in its own namespace.
 #pragma once
+#ifdef LINNET_LEVEL
 #include "linnet/core/math.h"
+#endif
 
+// X(Functor, name, what the slope needs: nothing, input or output)
+#define LINNET_UNARY_OPS_WITHOUT_PARAMETERS(X) \
+  X(Neg, neg, nothing)                         \
+  X(Abs, abs, input)                           \
+  X(Exp, exp, output)                          \
+  X(Log, log, input)                           \
+  X(Sqrt, sqrt, output)                        \
+  X(Square, square, input)                     \
+  X(Tanh, tanh, output)                        \
+  X(Sigmoid, sigmoid, output)                  \
+  X(Relu, relu, output)                        \
+  X(Gelu, gelu, input)                         \
+  X(GeluTanh, gelu_tanh, input)                \
+  X(Elu1, elu1, output)                        \
+  X(Softplus, softplus, input)
+
+#define LINNET_UNARY_OPS_WITH_PARAMETERS(X)             \
+  X(Elu, elu, input)              /* p: alpha */        \
+  X(Clamp, clamp, input)          /* p: low, q: high */ \
+  X(PowScalar, pow_scalar, input) /* p: exponent */     \
+  X(Affine, affine, nothing)      /* p x + q */
+
+#define LINNET_UNARY_OPS(X) LINNET_UNARY_OPS_WITHOUT_PARAMETERS(X) LINNET_UNARY_OPS_WITH_PARAMETERS(X)
+
+// X(Functor, name)
+#define LINNET_BINARY_OPS(X) \
+  X(Add, add)                \
+  X(Sub, sub)                \
+  X(Mul, mul)                \
+  X(Div, div)                \
+  X(Pow, pow)                \
+  X(Maximum, maximum)        \
+  X(Minimum, minimum)
+
+#define LINNET_COMPARE_OPS(X) \
+  X(Equal, equal)             \
+  X(NotEqual, not_equal)      \
+  X(Less, less)               \
+  X(LessEqual, less_equal)    \
+  X(Greater, greater)         \
+  X(GreaterEqual, greater_equal)
+
+namespace linnet {
+
+#define LINNET_ROW(Functor, ...) Functor,
+enum class UnaryOp { LINNET_UNARY_OPS(LINNET_ROW) count };
+enum class BinaryOp { LINNET_BINARY_OPS(LINNET_ROW) count };
+enum class CompareOp { LINNET_COMPARE_OPS(LINNET_ROW) count };
+#undef LINNET_ROW
+
+inline constexpr int kUnaryCount = static_cast<int>(UnaryOp::count);
+inline constexpr int kBinaryCount = static_cast<int>(BinaryOp::count);
+inline constexpr int kCompareCount = static_cast<int>(CompareOp::count);
+
+}  // namespace linnet
+
+#ifdef LINNET_LEVEL
 namespace linnet::LINNET_LEVEL {
 
-/// df(x, y) gets the input x and the output y; only what the row in functor_list.h says is read.
+/// df(x, y) gets the input x and the output y; only what the row says is read.
 template <class T>
 struct Unary {
   T p, q;
@@ -192,3 +252,4 @@ struct GreaterEqual {
 };
 
 }  // namespace linnet::LINNET_LEVEL
+#endif  // LINNET_LEVEL

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "linnet/core/dispatch.h"
-#include "linnet/core/functor_list.h"
+#include "linnet/core/functors.h"
 
 namespace linnet {
 
@@ -26,7 +26,7 @@ struct PermuteLoop {
 
 template <class T>
 struct GeneralKernels {
-  // Elementwise, indexed by the op (core/functor_list.h). p, q are the op's parameters.
+  // Elementwise, indexed by the op (core/functors.h). p, q are the op's parameters.
   void (*unary[kUnaryCount])(int64_t n, const T* x, T* y, T p, T q);
   void (*unary_slope[kUnaryCount])(int64_t n, const T* x, const T* y, const T* dy, T* dx, T p,
                                    T q);  // dx = dy df(x, y)

@@ -5,7 +5,7 @@
 
 namespace linnet {
 
-// One input. Each is a row of core/functor_list.h, which also says whether the input, the output or nothing is kept.
+// One input. Each is a row of core/functors.h, which also says whether the input, the output or nothing is kept.
 
 Variable neg(const Variable& x);      ///< -x
 Variable abs(const Variable& x);      ///< |x|; slope 0 at 0

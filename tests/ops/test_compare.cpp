@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "linnet/autograd/tape.h"
-#include "linnet/core/functor_list.h"
+#include "linnet/core/functors.h"
 #include "support/arrays.h"
 #include "support/gradients.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "linnet/autograd/tape.h"
-#include "linnet/core/functor_list.h"
+#include "linnet/core/functors.h"
 #include "linnet/core/threads.h"
 #include "support/arrays.h"
 #include "support/gradients.h"

@@ -20,7 +20,7 @@ std::set<std::string> names(const std::string& text, const char* pattern) {
 
 // ops/elementwise.cpp records by the names in the list of elementwise ops.
 std::set<std::string> elementwise_names() {
-  const std::string list = repo::without_comments(repo::read(repo::kRoot / "core/functor_list.h"));
+  const std::string list = repo::without_comments(repo::read(repo::kRoot / "core/functors.h"));
   const size_t begin = list.find("#define LINNET_UNARY"), end = list.find("#define LINNET_COMPARE");
   REQUIRE(begin < end);
   REQUIRE(end != std::string::npos);
