@@ -4,6 +4,7 @@
 //
 // kRows rows by two vectors of columns stay in registers while X streams by once. Included once per level; everything
 // lies in the level's own namespace.
+// Private to ops/.
 #pragma once
 #include <stdint.h>
 

@@ -1,5 +1,6 @@
 // One call of linear attention on its tensors: the kernels, run over every head of every sample. Shared by the op's
 // forms in linear_attention.cpp and linear_attention_state.cpp.
+// Private to ops/.
 #pragma once
 #include <utility>
 

@@ -1,5 +1,6 @@
 // Staging for linear attention's primitive: rows of a head, feature map applied and padded with zeros, as a chunk in
 // scratch memory. Included once per level; everything lies in the level's own namespace.
+// Private to ops/.
 #pragma once
 #include "linnet/core/math.h"
 #include "linnet/ops/linear_attention_block.h"

@@ -1,5 +1,6 @@
 // One call of softmax attention on its tensors, tile by tile. Shared by the op's forms in softmax_attention.cpp and
 // softmax_attention_step.cpp.
+// Private to ops/.
 #pragma once
 #include <utility>
 

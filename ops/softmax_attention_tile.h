@@ -1,4 +1,5 @@
 // Tiles of softmax attention: packed rows of q, k, v and their gradients, and the products between them.
+// Private to ops/.
 #pragma once
 #include <algorithm>
 #include <vector>
