@@ -9,6 +9,7 @@ Variable::Variable(Tensor value) : state_(std::make_shared<detail::VariableState
 }
 
 Variable Variable::leaf(Tensor value, std::string name) {
+  LINNET_CHECK(value.defined(), "leaf: the tensor is undefined; make it with a factory such as Tensor::zeros");
   Variable v(std::move(value));
   v.state_->name = std::move(name);
   v.set_requires_grad(true);

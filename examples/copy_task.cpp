@@ -86,9 +86,10 @@ int resume(const Flags& flags) {
   const Settings before = settings_from_json(from.settings(), from.file("settings.json"));
   const Settings settings = flags.settings_of(before, from.path(), true);
   const linnet::StateDict checkpoint = example::Checkpoints(from.path()).load();
-  const int64_t step = static_cast<int64_t>(checkpoint.integer("training.step"));
-  LINNET_CHECK(step <= settings.steps, "--steps ", settings.steps, ": the run in ", from.path(), " is at step ", step,
-               " already; give at least as many");
+  const uint64_t done = checkpoint.integer("training.step");
+  LINNET_CHECK(done <= static_cast<uint64_t>(settings.steps), "--steps ", settings.steps, ": the run in ", from.path(),
+               " is at step ", done, " already; give at least as many");
+  const int64_t step = static_cast<int64_t>(done);
   if (step == settings.steps) {
     std::cout << from.path() << " has done its " << example::with_commas(step)
               << " steps; a larger --steps trains on from there" << std::endl;

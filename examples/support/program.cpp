@@ -4,6 +4,8 @@
 #include <exception>
 #include <iostream>
 
+#include "linnet/core/error.h"
+
 namespace example {
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
@@ -18,7 +20,9 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
     return kBadFlags;
   }
   try {
-    return body();
+    const int code = body();
+    if (!std::cout.flush()) linnet::fail("the output could not be written; is the disk full?");
+    return code;
   } catch (const std::exception& error) {
     std::cout << std::flush;
     std::cerr << app.get_name() << ": " << error.what() << std::endl;

@@ -218,4 +218,6 @@ TEST_CASE("dtype and place of requires_grad are checked") {
   CHECK_THROWS_AS(y.set_requires_grad(true), Error);
   CHECK_FALSE(y.detach().requires_grad());
   CHECK_THROWS_AS(Variable().value(), Error);
+  CHECK_THROWS_WITH_AS(Variable::leaf(Tensor()),
+                       "leaf: the tensor is undefined; make it with a factory such as Tensor::zeros", Error);
 }
