@@ -11,8 +11,8 @@ TapeReport Tape::report() const {
   TapeReport report;
   for (const detail::Node& node : state_->nodes) {
     TapeRow row{node.op,
-                node.shapes[0],
-                node.dtype,
+                node.outputs[0].shape,
+                node.outputs[0].dtype,
                 node.bytes_kept,
                 Milliseconds(node.forward).count(),
                 Milliseconds(node.back).count(),

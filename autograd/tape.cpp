@@ -10,10 +10,19 @@
 namespace linnet {
 namespace detail {
 
-TapeState*& innermost_tape() {
-  thread_local TapeState* tape = nullptr;
+/// This thread's innermost tape, which leads to the ones around it. Tapes end in the reverse order of their beginning,
+/// except where a user keeps one on the heap: those that are gone are dropped here, on the thread that they began on.
+static std::shared_ptr<TapeState>& innermost() {
+  thread_local std::shared_ptr<TapeState> tape;
+  for (std::shared_ptr<TapeState>* at = &tape; *at;)
+    if ((*at)->gone)
+      *at = std::shared_ptr<TapeState>((*at)->outer);
+    else
+      at = &(*at)->outer;
   return tape;
 }
+
+TapeState* innermost_tape() { return innermost().get(); }
 
 /// A value that this tape recorded leads to its node; any other value is a leaf, if it wants a gradient or an outer
 /// tape recorded it; else a constant.
@@ -22,7 +31,8 @@ Edge TapeState::edge_of(const Variable& x) const {
   const VariableState& s = x.state();
   if (s.node >= 0 && s.tape == id) return {s.node, s.output, {}};
   bool of_outer_tape = false;
-  for (const TapeState* t = outer; t && s.node >= 0; t = t->outer) of_outer_tape |= s.tape == t->id && !t->ended;
+  for (const TapeState* t = outer.get(); t && s.node >= 0; t = t->outer.get())
+    of_outer_tape |= s.tape == t->id && !t->ended;
   return s.requires_grad || of_outer_tape ? Edge{-1, 0, x} : Edge{};
 }
 
@@ -55,13 +65,16 @@ void TapeState::release(Node& node) {
 void TapeState::send(const Edge& edge, Tensor grad, const Node& from, size_t input) {
   if (!grad.defined() || !edge.wanted()) return;
   bool is_leaf = edge.node < 0;
-  const Shape& shape = is_leaf ? edge.leaf.shape() : nodes[edge.node].shapes[edge.output];
-  LINNET_CHECK(grad.shape() == shape, from.op, ": backward gave a gradient of shape ", grad.shape(), " for input ",
-               input, " of shape ", shape);
+  const auto [shape, dtype] =
+      is_leaf ? Output{edge.leaf.shape(), edge.leaf.dtype()} : nodes[edge.node].outputs[edge.output];
+  LINNET_CHECK(grad.shape() == shape && grad.dtype() == dtype, from.op, ": backward gave a gradient ", grad.dtype(),
+               " ", grad.shape(), " for input ", input, ", which is ", dtype, " ", shape);
   LINNET_CHECK(!options.check_finite || compute::all_finite(grad), from.op,
                ": backward made the first NaN or infinity, in the gradient of input ", input, " of shape ", shape);
-  if (!is_leaf && nodes[edge.node].dys.empty()) nodes[edge.node].dys.resize(nodes[edge.node].shapes.size());
+  if (!is_leaf && nodes[edge.node].dys.empty()) nodes[edge.node].dys.resize(nodes[edge.node].outputs.size());
   Tensor& slot = is_leaf ? edge.leaf.state().grad : nodes[edge.node].dys[edge.output];
+  LINNET_CHECK(!slot.defined() || (slot.shape() == shape && slot.dtype() == dtype), "backward: a leaf ", dtype, " ",
+               shape, " holds a gradient ", slot.dtype(), " ", slot.shape(), " already; clear it first");
   if (!slot.defined()) {
     bool shared = is_leaf && (grad.owners() > 1 || grad.storage()->bytes() != grad.bytes());
     slot = shared ? grad.clone() : std::move(grad);
@@ -91,6 +104,7 @@ void TapeState::backward(const std::vector<Variable>& outputs, std::vector<Tenso
   LINNET_CHECK(!ended, "backward: this tape has ended; a tape replays once, so open a new one for the next step");
   LINNET_CHECK(outputs.size() == seeds.size(), "backward: ", outputs.size(), " outputs but ", seeds.size(), " seeds");
   for (size_t i = 0; i < outputs.size(); ++i) {
+    check_defined("backward", outputs[i], seeds[i]);
     const VariableState& s = outputs[i].state();
     LINNET_CHECK(
         s.node >= 0 && s.tape == id,
@@ -122,6 +136,7 @@ std::vector<Variable> record(const char* op, std::vector<Tensor> outputs, std::s
                              std::span<const Tensor> kept, Backward backward) {
   TapeState* tape = innermost_tape();
   std::vector<Variable> results(std::make_move_iterator(outputs.begin()), std::make_move_iterator(outputs.end()));
+  LINNET_CHECK(!results.empty(), op, ": no output given to record");
   if (!records(inputs)) return results;
   if (tape->options.check_finite)
     for (const Variable& y : results)
@@ -140,9 +155,8 @@ std::vector<Variable> record(const char* op, std::vector<Tensor> outputs, std::s
     s.tape = tape->id;
     s.node = static_cast<int64_t>(tape->nodes.size());
     s.output = static_cast<int>(i);
-    node.shapes.push_back(s.value.shape());
+    node.outputs.push_back({s.value.shape(), s.value.dtype()});
   }
-  node.dtype = results[0].dtype();
   node.backward = std::move(backward);
   tape->hold(node, kept);
   auto now = Clock::now();
@@ -159,25 +173,22 @@ bool wants_grad(const Variable& x) {
   return tape && tape->live() && tape->edge_of(x).wanted();
 }
 
-Tape::Tape(TapeOptions options) : state_(std::make_unique<detail::TapeState>()) {
+Tape::Tape(TapeOptions options) : state_(std::make_shared<detail::TapeState>()) {
   static std::atomic<uint64_t> count = 0;
   state_->id = ++count;
   state_->options = options;
-  state_->outer = detail::innermost_tape();
+  state_->outer = detail::innermost();
   state_->last = detail::Clock::now();
-  detail::innermost_tape() = state_.get();
+  detail::innermost() = state_;
 }
 
 Tape::~Tape() {
-  // Tapes end in the reverse order of their beginning, except where a user keeps one on the heap: then it is unlinked.
-  for (detail::TapeState** at = &detail::innermost_tape(); *at; at = &(*at)->outer)
-    if (*at == state_.get()) {
-      *at = state_->outer;
-      break;
-    }
+  state_->gone = true;
+  state_->nodes.clear();  // what they keep; the state itself waits to be dropped
 }
 
 void Tape::backward(const Variable& loss) {
+  check_defined("backward", loss);
   LINNET_CHECK(loss.numel() == 1, "backward: the loss has shape ", loss.shape(),
                ", one element wanted; reduce it with sum or mean, or give backward a seed of its shape");
   backward(loss, Tensor::full(loss.shape(), 1, loss.dtype(), loss.device()));
@@ -195,11 +206,11 @@ namespace {
 detail::TapeState* current() { return detail::innermost_tape(); }
 }  // namespace
 
-Tape::Pause::Pause() : before_(current() && current()->paused) {
-  if (current()) current()->paused = true;
+Tape::Pause::Pause() : tape_(detail::innermost()), before_(tape_ && tape_->paused) {
+  if (tape_) tape_->paused = true;
 }
 Tape::Pause::~Pause() {
-  if (current()) current()->paused = before_;
+  if (tape_) tape_->paused = before_;
 }
 
 bool recording() { return current() && current()->live(); }

@@ -55,7 +55,7 @@ class Tape {
   TapeReport report() const;   ///< still there after backward
   int64_t bytes_kept() const;  ///< held now for the way back, each storage once
 
-  /// Nothing is recorded in its scope.
+  /// In its scope nothing is recorded on the tape that was the innermost when it began.
   class Pause {
    public:
     Pause();
@@ -64,12 +64,13 @@ class Tape {
     Pause& operator=(const Pause&) = delete;
 
    private:
+    std::shared_ptr<detail::TapeState> tape_;
     bool before_;
   };
 
  private:
   friend struct detail::TapeState;
-  std::unique_ptr<detail::TapeState> state_;
+  std::shared_ptr<detail::TapeState> state_;
 };
 
 bool recording();  ///< a tape is in scope on this thread, has not ended, and is not paused

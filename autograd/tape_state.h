@@ -1,6 +1,8 @@
 // TapeState: the list of recorded ops behind a Tape. Private to autograd/.
 #pragma once
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -19,15 +21,19 @@ struct Edge {
   bool wanted() const { return node >= 0 || leaf.defined(); }
 };
 
+struct Output {
+  Shape shape;
+  Dtype dtype;
+};
+
 struct Node {
   const char* op;
   std::vector<Edge> inputs;
   std::vector<Tensor> kept;
   std::vector<uint64_t> versions;  // of the kept tensors, when they were kept
   Backward backward;
-  std::vector<Shape> shapes;  // of the outputs
-  std::vector<Tensor> dys;    // their gradients, once some came
-  Dtype dtype;
+  std::vector<Output> outputs;
+  std::vector<Tensor> dys;  // their gradients, once some came
   int64_t bytes_kept;
   Clock::duration forward, back = {};
 };
@@ -36,7 +42,8 @@ struct TapeState {
   uint64_t id;
   TapeOptions options;
   bool ended = false, paused = false;
-  TapeState* outer = nullptr;  // the tape that records when this one goes out of scope
+  std::atomic<bool> gone = false;    // its Tape was destroyed, perhaps on another thread
+  std::shared_ptr<TapeState> outer;  // the tape that records when this one goes out of scope
   std::vector<Node> nodes;
   std::unordered_map<const Storage*, int64_t> kept;  // how many kept tensors lie in a storage
   int64_t bytes_kept = 0;
@@ -51,6 +58,7 @@ struct TapeState {
   void backward(const std::vector<Variable>& outputs, std::vector<Tensor> seeds);
 };
 
-TapeState*& innermost_tape();
+/// The tape that records on this thread, or nullptr.
+TapeState* innermost_tape();
 
 }  // namespace linnet::detail

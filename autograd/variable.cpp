@@ -34,6 +34,11 @@ void Variable::set_requires_grad(bool on) {
   state_->requires_grad = on;
 }
 
+void detail::throw_undefined(const char* op, int position, size_t inputs) {
+  if (inputs == 1) fail(op, ": the input is undefined; give it a tensor first");
+  fail(op, ": input ", position, " of ", inputs, " is undefined; give it a tensor first");
+}
+
 std::ostream& operator<<(std::ostream& out, const Variable& x) {
   if (!x.defined()) return out << "variable (undefined)";
   out << x.value();

@@ -17,16 +17,18 @@ struct VariableState {
   int64_t node = -1;
   int output = 0;
 };
+
+[[noreturn]] void throw_undefined(const char* op, int position, size_t inputs);
 }  // namespace detail
 
 class Variable {
  public:
   Variable() = default;    ///< undefined
-  Variable(Tensor value);  ///< a constant: implicit, so that users never wrap inputs
+  Variable(Tensor value);  ///< a constant: implicit, so that users never wrap inputs; undefined where value is
   /// A leaf that gradients are kept for.
   static Variable leaf(Tensor value, std::string name = {});
 
-  bool defined() const { return state_ != nullptr; }
+  bool defined() const { return state_ && state_->value.defined(); }
   const Tensor& value() const;  ///< throws where undefined
   Tensor& mutable_value();      ///< for optimizers and loading
   const Tensor& grad() const;   ///< undefined where none came
@@ -54,5 +56,12 @@ class Variable {
 };
 
 std::ostream& operator<<(std::ostream& out, const Variable& x);
+
+/// The first check of an op: throws, naming the op and the position, where an input (Variable or Tensor) is undefined.
+template <class... Inputs>
+void check_defined(const char* op, const Inputs&... inputs) {
+  int position = 0;
+  ((++position, inputs.defined() || (detail::throw_undefined(op, position, sizeof...(inputs)), false)), ...);
+}
 
 }  // namespace linnet

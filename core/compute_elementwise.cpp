@@ -7,17 +7,6 @@
 
 namespace linnet {
 
-template <>
-const GeneralKernels<float>& general_kernels(Device device) {
-  static constexpr Instances<GeneralF32> instances = LINNET_INSTANCES(general_f32);
-  return instances.of(device);
-}
-template <>
-const GeneralKernels<double>& general_kernels(Device device) {
-  static constexpr Instances<GeneralF64> instances = LINNET_INSTANCES(general_f64);
-  return instances.of(device);
-}
-
 namespace compute {
 namespace {
 

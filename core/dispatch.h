@@ -1,5 +1,7 @@
 // Dispatch: which filled instance of a family of kernels serves a device on this machine.
 #pragma once
+#include <type_traits>
+
 #include "linnet/core/dtype.h"
 #include "linnet/core/error.h"
 
@@ -48,6 +50,21 @@ struct Instances {
   }
 };
 
+/// A family for both floating dtypes: `kernels.of<T>(device)` is a Kernels<T>.
+template <template <class> class Kernels>
+struct FloatInstances {
+  Instances<Kernels<float>> f32;
+  Instances<Kernels<double>> f64;
+
+  template <class T>
+  const Kernels<T>& of(Device device) const {
+    if constexpr (std::is_same_v<T, float>)
+      return f32.of(device);
+    else
+      return f64.of(device);
+  }
+};
+
 }  // namespace linnet
 
 // LINNET_INSTANCES(Table, name): all levels' `name` in one Instances<Table>, each defined as
@@ -75,3 +92,6 @@ struct Instances {
 #define LINNET_INSTANCES(name) \
   { &::linnet::plain::name, &::linnet::portable::name }
 #endif
+// FloatInstances of the families name_f32 and name_f64.
+#define LINNET_FLOAT_INSTANCES(name) \
+  { LINNET_INSTANCES(name##_f32), LINNET_INSTANCES(name##_f64) }

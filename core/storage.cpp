@@ -15,6 +15,7 @@ namespace linnet {
 namespace {
 
 constexpr int64_t kAlign = 64;
+constexpr int64_t kMost = int64_t{1} << 60;  // far above any machine; what is rounded up from it still fits
 
 /// Multiples of 64 up to 1 KiB, then eight classes between powers of two: at most 1/8 is lost to rounding.
 int64_t size_class(int64_t bytes) {
@@ -26,6 +27,7 @@ int64_t size_class(int64_t bytes) {
 class CpuAllocator {
  public:
   void* allocate(int64_t bytes) {
+    LINNET_CHECK(bytes <= kMost, "storage: no memory for ", bytes, " bytes on cpu");
     int64_t rounded = size_class(bytes);
     std::lock_guard lock(mutex_);
     void* block = nullptr;

@@ -1,13 +1,31 @@
 #include "linnet/core/tensor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <ostream>
+#include <type_traits>
 
 #include "linnet/core/dispatch.h"
 #include "linnet/core/random.h"
 
 namespace linnet {
+namespace {
+
+/// x as a To, cut towards zero where that is an integer. Bounds are compared as doubles, which hold each of them; NaN
+/// fits in none.
+template <class To, class From>
+To converted(const char* op, From x) {
+  if constexpr (std::is_integral_v<To>) {
+    const double whole = std::trunc(static_cast<double>(x));
+    LINNET_CHECK(whole >= std::numeric_limits<To>::min() && whole <= std::numeric_limits<To>::max(), op, ": the value ",
+                 +x, " does not fit ", dtype_of<To>);
+  }
+  return static_cast<To>(x);
+}
+
+}  // namespace
 
 Tensor Tensor::empty(const Shape& shape, Dtype dtype, Device device) {
   Tensor t;
@@ -33,7 +51,7 @@ Tensor Tensor::arange(int64_t n, Dtype dtype, Device device) {
   Tensor t = empty({n}, dtype);
   with_dtype(dtype, [&]<class T>() {
     T* y = t.mutable_data<T>();
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(i);
+    for (int64_t i = 0; i < n; ++i) y[i] = converted<T>("arange", i);
   });
   return t.to(device);
 }
@@ -60,12 +78,16 @@ Tensor Tensor::normal(const Shape& shape, double mean, double std, Dtype dtype) 
 }
 
 Device Tensor::device() const {
-  LINNET_CHECK(storage_, "tensor: undefined; make it with a factory such as Tensor::zeros");
+  check_storage();
   return storage_->device();
 }
 
-void Tensor::check_access(Dtype wanted) const {
+void Tensor::check_storage() const {
   LINNET_CHECK(storage_, "tensor: undefined; make it with a factory such as Tensor::zeros");
+}
+
+void Tensor::check_access(Dtype wanted) const {
+  check_storage();
   LINNET_CHECK(wanted == dtype_, "tensor: data of ", dtype_, " read as ", wanted);
 }
 
@@ -142,7 +164,7 @@ Tensor Tensor::to(Dtype dtype) const {
     with_dtype(dtype, [&]<class To>() {
       const From* x = host.data<From>();
       To* y = t.mutable_data<To>();
-      for (int64_t i = 0; i < numel_; ++i) y[i] = static_cast<To>(x[i]);
+      for (int64_t i = 0; i < numel_; ++i) y[i] = converted<To>("to", x[i]);
     });
   });
   return t.to(device());
@@ -165,7 +187,7 @@ void Tensor::copy_from(const Tensor& source) {
 
 void Tensor::fill(double value) {
   if (device() != Device::cpu) throw_no_cuda();
-  with_dtype(dtype_, [&]<class T>() { std::fill_n(mutable_data<T>(), numel_, static_cast<T>(value)); });
+  with_dtype(dtype_, [&]<class T>() { std::fill_n(mutable_data<T>(), numel_, converted<T>("fill", value)); });
 }
 
 Tensor empty_like(const Tensor& x) { return Tensor::empty(x.shape(), x.dtype(), x.device()); }

@@ -61,8 +61,14 @@ class Tensor {
     check_access(dtype_of<T>);
     return reinterpret_cast<T*>(static_cast<char*>(storage_->mutable_data()) + offset_);
   }
-  const void* raw() const { return static_cast<const char*>(storage_->data()) + offset_; }
-  void* mutable_raw() { return static_cast<char*>(storage_->mutable_data()) + offset_; }
+  const void* raw() const {
+    check_storage();
+    return static_cast<const char*>(storage_->data()) + offset_;
+  }
+  void* mutable_raw() {
+    check_storage();
+    return static_cast<char*>(storage_->mutable_data()) + offset_;
+  }
 
   /// The only element as a double; throws where there is not exactly one.
   double item() const;
@@ -74,16 +80,19 @@ class Tensor {
   Tensor reshape(std::initializer_list<int64_t> sizes) const;  ///< one size may be -1
   Tensor slice(int64_t begin, int64_t end) const;              ///< rows begin .. end-1 of the first axis; shares memory
   Tensor clone() const;                                        ///< new memory
-  Tensor to(Dtype dtype) const;                                ///< itself where the dtype is the same
-  Tensor to(Device device) const;                              ///< itself where the device is the same
-  void copy_from(const Tensor& source);                        ///< same shape and dtype; devices may differ
-  void fill(double value);
+  /// Itself where the dtype is the same. Integers are cut towards zero; throws where a value does not fit, NaN
+  /// included.
+  Tensor to(Dtype dtype) const;
+  Tensor to(Device device) const;        ///< itself where the device is the same
+  void copy_from(const Tensor& source);  ///< same shape and dtype; devices may differ
+  void fill(double value);               ///< throws where the value does not fit the dtype
 
   bool shares_storage(const Tensor& other) const { return storage_ == other.storage_; }
   long owners() const { return storage_.use_count(); }  ///< how many handles share this memory
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
  private:
+  void check_storage() const;
   void check_access(Dtype wanted) const;
 
   Shape shape_;

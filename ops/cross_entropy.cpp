@@ -11,16 +11,7 @@
 namespace linnet {
 namespace {
 
-template <class T>
-const CrossEntropyKernels<T>& kernels(Device device) {
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr Instances<CrossEntropyF32> instances = LINNET_INSTANCES(cross_entropy_f32);
-    return instances.of(device);
-  } else {
-    static constexpr Instances<CrossEntropyF64> instances = LINNET_INSTANCES(cross_entropy_f64);
-    return instances.of(device);
-  }
-}
+constexpr FloatInstances<CrossEntropyKernels> kernels = LINNET_FLOAT_INSTANCES(cross_entropy);
 
 constexpr double kCost = 0.8;  // nanoseconds an element
 constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();
@@ -28,7 +19,6 @@ constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();
 void check(const Tensor& logits, const Tensor& targets, double smoothing) {
   LINNET_CHECK(is_float(logits.dtype()), "cross_entropy: logits are ", logits.dtype(), ", f32 or f64 wanted");
   LINNET_CHECK(logits.rank() >= 1, "cross_entropy: logits () have no axis of classes");
-  LINNET_CHECK(targets.defined(), "cross_entropy: the targets are undefined");
   LINNET_CHECK(targets.dtype() == Dtype::i32, "cross_entropy: targets are ", targets.dtype(), ", i32 wanted");
   const Shape wanted = logits.shape().first(logits.rank() - 1);
   LINNET_CHECK(targets.shape() == wanted, "cross_entropy: logits ", logits.shape(), " want targets ", wanted, ", not ",
@@ -54,6 +44,7 @@ int64_t count_targets(const Tensor& targets, int64_t classes, int64_t ignore) {
 }  // namespace
 
 Variable cross_entropy(const Variable& logitsv, const Tensor& targets, const CrossEntropyOptions& options) {
+  check_defined("cross_entropy", logitsv, targets);
   const Tensor& logits = logitsv.value();
   const double smoothing = options.label_smoothing;
   check(logits, targets, smoothing);
@@ -65,7 +56,7 @@ Variable cross_entropy(const Variable& logitsv, const Tensor& targets, const Cro
   Tensor loss = Tensor::empty(targets.shape(), logits.dtype(), logits.device());
   Tensor stats = Tensor::empty({rows, 2}, logits.dtype(), logits.device());
   with_float("cross_entropy", logits.dtype(), [&]<class T>() {
-    const auto& table = kernels<T>(logits.device());
+    const auto& table = kernels.of<T>(logits.device());
     T *loss_data = loss.mutable_data<T>(), *stats_data = stats.mutable_data<T>();
     parallel_for(rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {
       table.forward(end - begin, classes, logits.data<T>() + begin * classes, targets.data<int32_t>() + begin, ignore,
@@ -79,7 +70,7 @@ Variable cross_entropy(const Variable& logitsv, const Tensor& targets, const Cro
                 [=](const Tensor& dy, const Tensor& x, const Tensor& t, const Tensor& stats_kept) -> Gradients {
                   Tensor dx = empty_like(x);
                   with_float("cross_entropy", x.dtype(), [&]<class T>() {
-                    const auto& table = kernels<T>(x.device());
+                    const auto& table = kernels.of<T>(x.device());
                     T* dx_data = dx.mutable_data<T>();
                     const int64_t stride = reduce == Reduce::none ? 1 : 0;
                     parallel_for(rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {

@@ -11,16 +11,7 @@
 namespace linnet {
 namespace {
 
-template <class T>
-const DropoutKernels<T>& kernels(Device device) {
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr Instances<DropoutF32> instances = LINNET_INSTANCES(dropout_f32);
-    return instances.of(device);
-  } else {
-    static constexpr Instances<DropoutF64> instances = LINNET_INSTANCES(dropout_f64);
-    return instances.of(device);
-  }
-}
+constexpr FloatInstances<DropoutKernels> kernels = LINNET_FLOAT_INSTANCES(dropout);
 
 constexpr double kCost = 1.0;  // nanoseconds an element
 
@@ -31,7 +22,7 @@ Tensor masked(const Tensor& x, double p, const DropoutWords& words) {
   with_float("dropout", x.dtype(), [&]<class T>() {
     const T* x_data = x.data<T>();
     T* y_data = y.mutable_data<T>();
-    const auto& table = kernels<T>(x.device());
+    const auto& table = kernels.of<T>(x.device());
     parallel_for(x.numel(), kCost, [&](int64_t begin, int64_t end) {
       table.apply(begin, end, words, static_cast<uint32_t>(threshold), static_cast<T>(1 / (1 - p)), x_data, y_data);
     });
@@ -42,6 +33,7 @@ Tensor masked(const Tensor& x, double p, const DropoutWords& words) {
 }  // namespace
 
 Variable dropout(const Variable& xv, double p) {
+  check_defined("dropout", xv);
   LINNET_CHECK(p >= 0 && p <= 1, "dropout: p ", p, " is not in 0 .. 1");
   const Tensor& x = xv.value();
   LINNET_CHECK(is_float(x.dtype()), "dropout: input is ", x.dtype(), ", f32 or f64 wanted");

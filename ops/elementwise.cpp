@@ -23,6 +23,7 @@ constexpr const char* kBinaryNames[] = {LINNET_BINARY_OPS(LINNET_ROW)};
 
 Variable unary(UnaryOp op, const Variable& xv, double p = 0, double q = 0) {
   const auto [name, needs] = kUnaryRows[static_cast<int>(op)];
+  check_defined(name, xv);
   Tensor y = compute::unary(op, xv.value(), p, q);
   if (needs == Needs::nothing)
     return record(name, y, {xv}, keep(),
@@ -38,8 +39,9 @@ Variable unary(UnaryOp op, const Variable& xv, double p = 0, double q = 0) {
 
 // The slopes of a sum read no input, that of a product or a quotient by a only b, and that of a product by b only a.
 Variable binary(BinaryOp op, const Variable& av, const Variable& bv) {
-  Tensor y = compute::binary(op, av.value(), bv.value());
   const char* name = kBinaryNames[static_cast<int>(op)];
+  check_defined(name, av, bv);
+  Tensor y = compute::binary(op, av.value(), bv.value());
   const Shape shape_a = av.shape(), shape_b = bv.shape();
   const bool want_a = wants_grad(av), want_b = wants_grad(bv);
   const bool product = op == BinaryOp::Mul, quotient = op == BinaryOp::Div;
@@ -67,7 +69,10 @@ Variable binary(BinaryOp op, const Variable& av, const Variable& bv) {
       });
 }
 
-Variable constant_like(const Variable& x, double c) { return Tensor::scalar(c, x.dtype(), x.device()); }
+Variable constant_like(const char* op, const Variable& x, double c) {
+  check_defined(op, x);
+  return Tensor::scalar(c, x.dtype(), x.device());
+}
 
 }  // namespace
 
@@ -95,7 +100,7 @@ Variable operator-(const Variable& x, double c) { return unary(UnaryOp::Affine, 
 Variable operator-(double c, const Variable& x) { return unary(UnaryOp::Affine, x, -1, c); }
 // -0 is what a sum leaves unchanged: x * c is exact for signed zeros, too.
 Variable operator*(const Variable& x, double c) { return unary(UnaryOp::Affine, x, c, -0.0); }
-Variable operator/(const Variable& x, double c) { return div(x, constant_like(x, c)); }
-Variable operator/(double c, const Variable& x) { return div(constant_like(x, c), x); }
+Variable operator/(const Variable& x, double c) { return div(x, constant_like("div", x, c)); }
+Variable operator/(double c, const Variable& x) { return div(constant_like("div", x, c), x); }
 
 }  // namespace linnet

@@ -6,11 +6,11 @@
 namespace linnet {
 
 Variable embedding(const Variable& weightv, const Tensor& index, std::optional<int64_t> padding_row) {
+  check_defined("embedding", weightv, index);
   const Tensor& weight = weightv.value();
   const Shape shape = weight.shape();
   LINNET_CHECK(shape.rank() == 2, "embedding: weight ", shape, " is not (rows, dim)");
   LINNET_CHECK(is_float(weight.dtype()), "embedding: weight is ", weight.dtype(), ", f32 or f64 wanted");
-  LINNET_CHECK(index.defined(), "embedding: the index is undefined");
   LINNET_CHECK(index.dtype() == Dtype::i32, "embedding: the index is ", index.dtype(), ", i32 wanted");
   check_same_device("embedding", weight, index);
   const int64_t padding = padding_row.value_or(-1);

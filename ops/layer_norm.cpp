@@ -11,16 +11,7 @@
 namespace linnet {
 namespace {
 
-template <class T>
-const LayerNormKernels<T>& kernels(Device device) {
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr Instances<LayerNormF32> instances = LINNET_INSTANCES(layer_norm_f32);
-    return instances.of(device);
-  } else {
-    static constexpr Instances<LayerNormF64> instances = LINNET_INSTANCES(layer_norm_f64);
-    return instances.of(device);
-  }
-}
+constexpr FloatInstances<LayerNormKernels> kernels = LINNET_FLOAT_INSTANCES(layer_norm);
 
 constexpr double kForwardCost = 0.5, kBackwardCost = 1.0;  // nanoseconds an element
 
@@ -62,7 +53,7 @@ struct Backward {
     T* dx_data = want_x ? dx.mutable_data<T>() : nullptr;
     T* dweight_data = want_weight ? dweights.mutable_data<T>() : nullptr;
     T* dbias_data = want_bias ? dbiases.mutable_data<T>() : nullptr;
-    const auto& table = kernels<T>(x.device());
+    const auto& table = kernels.of<T>(x.device());
     parallel_for(blocks, kBackwardCost * static_cast<double>(size * width), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const int64_t row = b * size, at = row * width;
@@ -82,6 +73,7 @@ struct Backward {
 }  // namespace
 
 Variable layer_norm(const Variable& xv, const Variable& weightv, const Variable& biasv, double eps) {
+  check_defined("layer_norm", xv);
   const Tensor& x = xv.value();
   const Tensor weight = weightv.defined() ? weightv.value() : Tensor();
   const Tensor bias = biasv.defined() ? biasv.value() : Tensor();
@@ -91,7 +83,7 @@ Variable layer_norm(const Variable& xv, const Variable& weightv, const Variable&
 
   Tensor y = empty_like(x), stats = Tensor::empty({rows, 3}, x.dtype(), x.device());
   with_float("layer_norm", x.dtype(), [&]<class T>() {
-    const auto& table = kernels<T>(x.device());
+    const auto& table = kernels.of<T>(x.device());
     T *y_data = y.mutable_data<T>(), *stats_data = stats.mutable_data<T>();
     parallel_for(rows, kForwardCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
       table.forward(end - begin, width, x.data<T>() + begin * width, data_or_null<T>(weight), data_or_null<T>(bias),

@@ -25,6 +25,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }  // namespace
 
 Variable linear(const Variable& xv, const Variable& weightv, const Variable& biasv) {
+  check_defined("linear", xv, weightv);
   const Tensor& weight = weightv.value();
   const Tensor bias = biasv.defined() ? biasv.value() : Tensor();
   check(xv.value(), weight, bias);

@@ -10,6 +10,7 @@ using namespace linear_attention_run;
 Variable linear_attention(const Variable& qv, const Variable& kv, const Variable& vv,
                           const LinearAttentionOptions& options) {
   const char* op = "linear_attention";
+  check_defined(op, qv, kv, vv);
   Inputs x{qv.value(), kv.value(), vv.value(), {}, {}, {}, {}};
   Call call = make_call(check_attention(op, x.q, x.k, x.v, options.causal), options, options.causal);
   call.q = rows_of(x.q.shape());
@@ -29,6 +30,7 @@ Variable linear_attention(const Variable& qv, const Variable& kv, const Variable
 
 Variable linear_attention_qkv(const Variable& qkvv, const LinearAttentionOptions& options) {
   const char* op = "linear_attention_qkv";
+  check_defined(op, qkvv);
   const Tensor& qkv = qkvv.value();
   Inputs x{qkv, qkv, qkv, {}, {}, {}, {}};
   Call call = make_call(check_fused_attention(op, qkv), options, options.causal);

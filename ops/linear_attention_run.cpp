@@ -9,17 +9,7 @@
 namespace linnet::linear_attention_run {
 namespace {
 
-constexpr Instances<LinearAttentionF32> kernels_f32 = LINNET_INSTANCES(linear_attention_f32);
-constexpr Instances<LinearAttentionF64> kernels_f64 = LINNET_INSTANCES(linear_attention_f64);
-
-template <class T>
-const LinearAttentionKernels<T>& kernels(Device device) {
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels_f32.of(device);
-  } else {
-    return kernels_f64.of(device);
-  }
-}
+constexpr FloatInstances<LinearAttentionKernels> kernels = LINNET_FLOAT_INSTANCES(linear_attention);
 
 /// What both ways need to know of head h of sample b.
 template <class T>
@@ -67,7 +57,7 @@ class Scratch {
 template <class T>
 void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& d, Tensor s, Tensor z) {
   const AttentionSizes n = call.sizes;
-  const auto& kernel = kernels<T>(out.device());
+  const auto& kernel = kernels.of<T>(out.device());
   const int64_t sums = n.dim * n.value_dim;
   const RowLayout o_rows = rows_of(out.shape());
   T* const o_all = out.mutable_data<T>();
@@ -104,7 +94,7 @@ template <class T>
 void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& d, const Tensor& g, Tensor dq,
                   Tensor dk, Tensor dv, Tensor ds, Tensor dz) {
   const AttentionSizes n = call.sizes;
-  const auto& kernel = kernels<T>(out.device());
+  const auto& kernel = kernels.of<T>(out.device());
   const int64_t sums = n.dim * n.value_dim;
   const RowLayout o_rows = rows_of(out.shape());
   T* const dq_all = dq.mutable_data<T>();

@@ -65,6 +65,7 @@ LinearState::LinearState(const LinearState& other) {
 LinearAttentionResult linear_attention_with_state(const Variable& qv, const Variable& kv, const Variable& vv,
                                                   const LinearState& state, const LinearAttentionOptions& options) {
   const char* op = "linear_attention_with_state";
+  check_defined(op, qv, kv, vv);
   Inputs x{qv.value(), kv.value(), vv.value(), {}, {}, {}, {}};
   Call call = make_call(check_attention(op, x.q, x.k, x.v, true), options, true);
   call.q = rows_of(x.q.shape());
@@ -103,6 +104,7 @@ LinearAttentionResult linear_attention_with_state(const Variable& qv, const Vari
 void linear_attention_step(const Variable& q, const Variable& k, const Variable& v, LinearState& state, Tensor& out,
                            const LinearAttentionOptions& options) {
   const char* op = "linear_attention_step";
+  check_defined(op, q, k, v);
   Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), options, true);
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
@@ -113,6 +115,7 @@ void linear_attention_step(const Variable& q, const Variable& k, const Variable&
 void linear_attention_step_qkv(const Variable& qkv, LinearState& state, Tensor& out,
                                const LinearAttentionOptions& options) {
   const char* op = "linear_attention_step_qkv";
+  check_defined(op, qkv);
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
   const Tensor all = qkv.value().reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});

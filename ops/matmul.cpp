@@ -22,6 +22,7 @@ void check(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b)
 }  // namespace
 
 Variable matmul(const Variable& av, const Variable& bv, bool transpose_a, bool transpose_b) {
+  check_defined("matmul", av, bv);
   check(av.value(), bv.value(), transpose_a, transpose_b);
   Tensor a = av.value(), b = bv.value();
   Shape shape = a.shape();

@@ -8,6 +8,7 @@
 namespace linnet {
 
 Variable mse(const Variable& predictionv, const Variable& targetv, Reduce reduce) {
+  check_defined("mse", predictionv, targetv);
   const Tensor &prediction = predictionv.value(), &target = targetv.value();
   LINNET_CHECK(prediction.shape() == target.shape(), "mse: prediction ", prediction.shape(), " and target ",
                target.shape(), " differ in shape");

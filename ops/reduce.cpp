@@ -23,6 +23,7 @@ struct Plan {
 };
 
 Plan plan(const char* op, const Variable& xv, Axes axes, bool keep_axes) {
+  check_defined(op, xv);
   if (!is_float(xv.dtype())) fail_not_float(op, xv.dtype());
   const Shape& x = xv.shape();
   bool reduced[kMaxRank] = {};

@@ -23,18 +23,24 @@ Tensor slice_of(const Tensor& x, int axis, int64_t begin, int64_t end) {
 }  // namespace
 
 Variable reshape(const Variable& x, std::initializer_list<int64_t> sizes) {
+  check_defined("reshape", x);
   return reshaped(x, x.value().reshape(sizes));
 }
 
-Variable reshape(const Variable& x, const Shape& shape) { return reshaped(x, x.value().reshape(shape)); }
+Variable reshape(const Variable& x, const Shape& shape) {
+  check_defined("reshape", x);
+  return reshaped(x, x.value().reshape(shape));
+}
 
 Variable transpose(const Variable& x, int64_t a, int64_t b) {
+  check_defined("transpose", x);
   const int i = normal_axis("transpose", a, x.rank()), j = normal_axis("transpose", b, x.rank());
   return record("transpose", compute::transpose(x.value(), i, j), {x}, keep(),
                 [i, j](const Tensor& dy) -> Gradients { return {compute::transpose(dy, i, j)}; });
 }
 
 Variable permute(const Variable& x, std::initializer_list<int64_t> order) {
+  check_defined("permute", x);
   struct Order {
     int axes[kMaxRank];
   };
@@ -57,6 +63,7 @@ Variable permute(const Variable& x, std::initializer_list<int64_t> order) {
 }
 
 Variable slice(const Variable& x, int64_t axis, int64_t begin, std::optional<int64_t> end) {
+  check_defined("slice", x);
   const int i = normal_axis("slice", axis, x.rank());
   const int64_t size = x.shape()[i];
   int64_t first = begin < 0 ? begin + size : begin;
@@ -73,6 +80,7 @@ Variable slice(const Variable& x, int64_t axis, int64_t begin, std::optional<int
 
 Variable concat(const std::vector<Variable>& parts, int64_t axis) {
   LINNET_CHECK(!parts.empty(), "concat: no parts given, at least one wanted");
+  for (const Variable& part : parts) check_defined("concat", part);
   const Shape& model = parts[0].shape();
   const int at = normal_axis("concat", axis, model.rank());
   std::vector<Tensor> values;
@@ -99,6 +107,7 @@ Variable concat(const std::vector<Variable>& parts, int64_t axis) {
 
 Variable stack(const std::vector<Variable>& parts, int64_t axis) {
   LINNET_CHECK(!parts.empty(), "stack: no parts given, at least one wanted");
+  for (const Variable& part : parts) check_defined("stack", part);
   const Shape& model = parts[0].shape();
   const int at = normal_axis("stack", axis, model.rank() + 1);
   Shape thick = model.first(at);
@@ -113,6 +122,7 @@ Variable stack(const std::vector<Variable>& parts, int64_t axis) {
 }
 
 std::vector<Variable> split(const Variable& x, const std::vector<int64_t>& sizes, int64_t axis) {
+  check_defined("split", x);
   const int at = normal_axis("split", axis, x.rank());
   for (int64_t size : sizes) LINNET_CHECK(size >= 0, "split: size ", size, " is negative");
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
@@ -138,6 +148,7 @@ std::vector<Variable> split(const Variable& x, const std::vector<int64_t>& sizes
 }
 
 std::vector<Variable> split(const Variable& x, int64_t parts, int64_t axis) {
+  check_defined("split", x);
   const int at = normal_axis("split", axis, x.rank());
   LINNET_CHECK(parts > 0 && x.shape()[at] % parts == 0, "split: axis ", at, " of ", x.shape(), " has size ",
                x.shape()[at], ", which does not divide into ", parts, " parts");
@@ -145,6 +156,7 @@ std::vector<Variable> split(const Variable& x, int64_t parts, int64_t axis) {
 }
 
 Variable gather_rows(const Variable& table, const Tensor& index) {
+  check_defined("gather_rows", table, index);
   return record("gather_rows", compute::gather_rows("gather_rows", table.value(), index), {table}, keep(index),
                 [shape = table.shape()](const Tensor& dy, const Tensor& rows) -> Gradients {
                   Tensor d_table = Tensor::zeros(shape, dy.dtype(), dy.device());
@@ -154,6 +166,7 @@ Variable gather_rows(const Variable& table, const Tensor& index) {
 }
 
 Variable broadcast_to(const Variable& x, const Shape& shape) {
+  check_defined("broadcast_to", x);
   LINNET_CHECK(x.rank() <= shape.rank() && broadcast_shapes("broadcast_to", x.shape(), shape) == shape,
                "broadcast_to: ", x.shape(), " cannot be repeated to ", shape);
   return record("broadcast_to", compute::broadcast_to(x.value(), shape), {x}, keep(),

@@ -8,16 +8,7 @@
 namespace linnet {
 namespace {
 
-template <class T>
-const SoftmaxKernels<T>& kernels(Device device) {
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr Instances<SoftmaxF32> instances = LINNET_INSTANCES(softmax_f32);
-    return instances.of(device);
-  } else {
-    static constexpr Instances<SoftmaxF64> instances = LINNET_INSTANCES(softmax_f64);
-    return instances.of(device);
-  }
-}
+constexpr FloatInstances<SoftmaxKernels> kernels = LINNET_FLOAT_INSTANCES(softmax);
 
 constexpr double kCost = 0.8;  // nanoseconds an element
 
@@ -33,14 +24,15 @@ Tensor over_rows(const char* op, const Tensor& x_given, const Tensor& dy_given, 
     T* y_data = y.mutable_data<T>();
     parallel_for(rows, kCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
       const int64_t at = begin * width;
-      row(kernels<T>(x.device()), end - begin, width, x.data<T>() + at, dy.defined() ? dy.data<T>() + at : nullptr,
+      row(kernels.of<T>(x.device()), end - begin, width, x.data<T>() + at, dy.defined() ? dy.data<T>() + at : nullptr,
           y_data + at);
     });
   });
   return last(y, axis);
 }
 
-int checked_axis(const char* op, const Tensor& x, int64_t axis) {
+int checked_axis(const char* op, const Variable& x, int64_t axis) {
+  check_defined(op, x);
   LINNET_CHECK(is_float(x.dtype()), op, ": input is ", x.dtype(), ", f32 or f64 wanted");
   return normal_axis(op, axis, x.rank());
 }
@@ -48,7 +40,7 @@ int checked_axis(const char* op, const Tensor& x, int64_t axis) {
 }  // namespace
 
 Variable softmax(const Variable& x, int64_t axis_given) {
-  const int axis = checked_axis("softmax", x.value(), axis_given);
+  const int axis = checked_axis("softmax", x, axis_given);
   Tensor y = over_rows("softmax", x.value(), {}, axis,
                        [](const auto& table, int64_t rows, int64_t width, const auto* from, const auto*, auto* to) {
                          table.softmax(rows, width, from, to);
@@ -62,7 +54,7 @@ Variable softmax(const Variable& x, int64_t axis_given) {
 }
 
 Variable log_softmax(const Variable& x, int64_t axis_given) {
-  const int axis = checked_axis("log_softmax", x.value(), axis_given);
+  const int axis = checked_axis("log_softmax", x, axis_given);
   Tensor y = over_rows("log_softmax", x.value(), {}, axis,
                        [](const auto& table, int64_t rows, int64_t width, const auto* from, const auto*, auto* to) {
                          table.log_softmax(rows, width, from, to);

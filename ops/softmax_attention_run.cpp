@@ -9,17 +9,7 @@
 namespace linnet::softmax_attention_run {
 namespace {
 
-constexpr Instances<SoftmaxAttentionF32> kernels_f32 = LINNET_INSTANCES(softmax_attention_f32);
-constexpr Instances<SoftmaxAttentionF64> kernels_f64 = LINNET_INSTANCES(softmax_attention_f64);
-
-template <class T>
-const SoftmaxAttentionKernels<T>& kernels(Device device) {
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels_f32.of(device);
-  } else {
-    return kernels_f64.of(device);
-  }
-}
+constexpr FloatInstances<SoftmaxAttentionKernels> kernels = LINNET_FLOAT_INSTANCES(softmax_attention);
 
 template <class T>
 ScoreTile score_tile(const Call& call, const Inputs& x, const Tile<T>& q, const Tile<T>& k) {
@@ -40,7 +30,7 @@ void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& lse) {
   std::fill_n(lse_all, lse.numel(), kNone);
   std::fill_n(o_all, out.numel(), T(0));
   parallel_for(n.batch * n.heads, call.nanoseconds(1), [&](int64_t begin, int64_t end) {
-    Work<T> work(kernels<T>(out.device()), out.device());
+    Work<T> work(kernels.of<T>(out.device()), out.device());
     Tile<T> q(n.dim), k(n.dim), v(n.value_dim), sum(n.value_dim);
     Steps queries, keys;
     T max[kTile], total[kTile];
@@ -86,7 +76,7 @@ void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Te
   T *dq_all = dq.mutable_data<T>(), *dk_all = dk.mutable_data<T>(), *dv_all = dv.mutable_data<T>();
   const T scale = static_cast<T>(call.scale);
   parallel_for(n.batch * n.heads, call.nanoseconds(2.5), [&](int64_t begin, int64_t end) {
-    Work<T> work(kernels<T>(out.device()), out.device());
+    Work<T> work(kernels.of<T>(out.device()), out.device());
     Tile<T> q(n.dim), k(n.dim), v(n.value_dim), g(n.value_dim), gq(n.dim), gk(n.dim), gv(n.value_dim);
     std::vector<T> top(static_cast<size_t>(n.queries)), delta(static_cast<size_t>(n.queries));
     Steps queries, keys;

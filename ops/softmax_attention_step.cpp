@@ -91,6 +91,7 @@ void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out
 void softmax_attention_step(const Variable& q, const Variable& k, const Variable& v, KeyValueCache& cache, Tensor& out,
                             const SoftmaxAttentionOptions& options) {
   const char* op = "softmax_attention_step";
+  check_defined(op, q, k, v);
   Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), options);
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
@@ -101,6 +102,7 @@ void softmax_attention_step(const Variable& q, const Variable& k, const Variable
 void softmax_attention_step_qkv(const Variable& qkv, KeyValueCache& cache, Tensor& out,
                                 const SoftmaxAttentionOptions& options) {
   const char* op = "softmax_attention_step_qkv";
+  check_defined(op, qkv);
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
   const Tensor all = qkv.value().reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});

@@ -8,16 +8,7 @@ namespace linnet::optim {
 
 namespace {
 
-template <class T>
-const OptimKernels<T>& kernels(Device device) {
-  if constexpr (std::is_same_v<T, float>) {
-    static const Instances<OptimF32> all = LINNET_INSTANCES(optim_f32);
-    return all.of(device);
-  } else {
-    static const Instances<OptimF64> all = LINNET_INSTANCES(optim_f64);
-    return all.of(device);
-  }
-}
+constexpr FloatInstances<OptimKernels> kernels = LINNET_FLOAT_INSTANCES(optim);
 
 // One pass over four arrays: about a nanosecond an element, bound by memory.
 constexpr double kNanoseconds = 1;
@@ -36,7 +27,7 @@ void adaptive_update(const Tensor& gradient, Tensor& m, Tensor& v, Tensor& theta
                                   T(s.scale),
                                   T(s.eps),
                                   s.adaptive};
-    const OptimKernels<T>& k = kernels<T>(theta.device());
+    const OptimKernels<T>& k = kernels.of<T>(theta.device());
     const T* g = gradient.data<T>();
     T *pm = m.mutable_data<T>(), *pv = v.mutable_data<T>(), *p = theta.mutable_data<T>();
     parallel_for(theta.numel(), kNanoseconds, [&](int64_t begin, int64_t end) {
@@ -48,7 +39,7 @@ void adaptive_update(const Tensor& gradient, Tensor& m, Tensor& v, Tensor& theta
 void descent_update(const Tensor& gradient, Tensor& m, Tensor& theta, const DescentStep<double>& s) {
   with_float("optimizer", theta.dtype(), [&]<class T>() {
     const DescentStep<T> step = {T(s.momentum), T(s.decay_gradient), T(s.shrink), T(s.rate), s.nesterov};
-    const OptimKernels<T>& k = kernels<T>(theta.device());
+    const OptimKernels<T>& k = kernels.of<T>(theta.device());
     const T* g = gradient.data<T>();
     T *pm = m.defined() ? m.mutable_data<T>() : nullptr, *p = theta.mutable_data<T>();
     parallel_for(theta.numel(), kNanoseconds, [&](int64_t begin, int64_t end) {

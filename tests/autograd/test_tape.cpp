@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <cmath>
+#include <memory>
 #include <thread>
 
 #include "linnet/autograd/record.h"
@@ -220,4 +221,55 @@ TEST_CASE("dtype and place of requires_grad are checked") {
   CHECK_THROWS_AS(Variable().value(), Error);
   CHECK_THROWS_WITH_AS(Variable::leaf(Tensor()),
                        "leaf: the tensor is undefined; make it with a factory such as Tensor::zeros", Error);
+}
+
+TEST_CASE("gradients of another shape or dtype are refused, wherever they come from") {
+  Variable a = leaf(1);
+  {
+    Tape tape;
+    Variable y = record("wide", Tensor::scalar(1), {a}, keep(),
+                        [](const Tensor& dy) -> Gradients { return {dy.to(Dtype::f64)}; });
+    CHECK_THROWS_WITH_AS(tape.backward(y), "wide: backward gave a gradient f64 () for input 0, which is f32 ()", Error);
+  }
+  a.mutable_grad() = Tensor::zeros({3});
+  Tape tape;
+  Variable y = product(a, a);
+  CHECK_THROWS_WITH_AS(tape.backward(y), "backward: a leaf f32 () holds a gradient f32 (3) already; clear it first",
+                       Error);
+}
+
+TEST_CASE("an op without outputs is refused") {
+  Variable a = leaf(1);
+  Tape tape;
+  CHECK_THROWS_WITH_AS(record_many("none", {}, std::span(&a, 1), {}, nullptr), "none: no output given to record",
+                       Error);
+}
+
+TEST_CASE("a tape that ends on another thread, or out of order, leaves the others as they were") {
+  Variable a = leaf(2);
+  const int64_t live = memory_stats().live;
+  Tape outer;
+  auto first = std::make_unique<Tape>(), second = std::make_unique<Tape>();
+  product(a, a);
+  CHECK(second->bytes_kept() > 0);
+  first.reset();
+  std::thread([&] { second.reset(); }).join();
+  CHECK(memory_stats().live == live);
+  CHECK(recording());
+  outer.backward(product(a, a));
+  CHECK(a.grad().item() == 4);
+}
+
+TEST_CASE("a pause ends on the tape that it began on") {
+  Tape outer;
+  auto pause = std::make_unique<Tape::Pause>();
+  CHECK_FALSE(recording());
+  Tape inner;
+  CHECK(recording());
+  {
+    Tape::Pause nested;
+    pause.reset();
+    CHECK_FALSE(recording());
+  }
+  CHECK(recording());
 }

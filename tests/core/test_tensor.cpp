@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <sstream>
 
 using namespace linnet;
@@ -49,6 +51,8 @@ TEST_CASE("wrong accesses are errors") {
   CHECK_THROWS_WITH_AS(a.data<double>(), "tensor: data of f32 read as f64", Error);
   CHECK_THROWS_WITH_AS(a.item(), "item: shape (2) given, one element wanted", Error);
   CHECK_THROWS_AS(Tensor().device(), Error);
+  CHECK_THROWS_AS(Tensor().raw(), Error);
+  CHECK_THROWS_AS(Tensor().mutable_raw(), Error);
   CHECK_THROWS_AS(a.copy_from(Tensor::zeros({3})), Error);
 }
 
@@ -76,4 +80,25 @@ TEST_CASE("shapes that are too large or negative are errors") {
   CHECK_THROWS_AS((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), Error);
   CHECK(Shape{}.numel() == 1);
   CHECK(Shape{int64_t{1} << 62, 0, 4}.numel() == 0);
+}
+
+TEST_CASE("integers are cut towards zero, and what does not fit is an error") {
+  const double nan = std::nan(""), large = 1e20;
+  CHECK(Tensor::from<float>({-1.9f, 1.9f}, {2}).to(Dtype::i32).to_vector<int32_t>() == std::vector<int32_t>{-1, 1});
+  CHECK(Tensor::from<float>({-0.5f, 255.9f}, {2}).to(Dtype::u8).to_vector<uint8_t>() == std::vector<uint8_t>{0, 255});
+  CHECK(Tensor::full({1}, 2147483647.5, Dtype::i32).item() == 2147483647);
+  CHECK_THROWS_WITH_AS(Tensor::full({1}, nan, Dtype::i32), "fill: the value nan does not fit i32", Error);
+  CHECK_THROWS_WITH_AS(Tensor::full({1}, large, Dtype::i32), "fill: the value 1e+20 does not fit i32", Error);
+  CHECK_THROWS_WITH_AS(Tensor::scalar(-1, Dtype::u8), "fill: the value -1 does not fit u8", Error);
+  CHECK_THROWS_WITH_AS(Tensor::scalar(nan).to(Dtype::u8), "to: the value nan does not fit u8", Error);
+  CHECK_THROWS_WITH_AS(Tensor::scalar(300, Dtype::i32).to(Dtype::u8), "to: the value 300 does not fit u8", Error);
+  CHECK_THROWS_WITH_AS(Tensor::arange(257, Dtype::u8), "arange: the value 256 does not fit u8", Error);
+}
+
+TEST_CASE("sizes beyond every memory are errors") {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  CHECK_THROWS_WITH_AS(Tensor::empty({most}, Dtype::u8), "storage: no memory for 9223372036854775807 bytes on cpu",
+                       Error);
+  CHECK_THROWS_AS(Tensor::empty({most}), Error);
+  CHECK_THROWS_AS(Tensor::empty({int64_t{1} << 40, int64_t{1} << 40}), Error);
 }
