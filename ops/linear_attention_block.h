@@ -6,7 +6,10 @@
 // lies in the level's own namespace.
 // Private to ops/.
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
+
+#include <utility>  // index_sequence: a type, no code
 
 namespace linnet::LINNET_LEVEL {
 namespace {
@@ -25,6 +28,10 @@ using Vector __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias))
 template <class T>
 constexpr int kLanes = kBytes / sizeof(T);
 
+/// A vector as a value; Vector is one in memory, wherever it lies.
+template <class T>
+using Plain __attribute__((vector_size(kBytes))) = T;
+
 template <class T>
 Vector<T>& at(T* p) {
   return *reinterpret_cast<Vector<T>*>(p);
@@ -38,6 +45,30 @@ const Vector<T>& at(const T* p) {
 template <class T>
 int64_t padded(int64_t n) {
   return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+/// v with its lanes l and l ^ kHalf exchanged.
+template <int kHalf, class V, size_t... l>
+V crossed(V v, std::index_sequence<l...>) {
+  return __builtin_shufflevector(v, v, (l ^ kHalf)...);
+}
+
+/// The sum of v's lanes.
+template <class T, int kHalf = kLanes<T> / 2>
+T total(Plain<T> v) {
+  if constexpr (kHalf == 0) {
+    return v[0];
+  } else {
+    return total<T, kHalf / 2>(v + crossed<kHalf>(v, std::make_index_sequence<kLanes<T>>()));
+  }
+}
+
+/// x . y over n numbers, whole vectors of them.
+template <class T>
+T dot(int64_t n, const T* x, const T* y) {
+  Plain<T> sum = {};
+  for (int64_t i = 0; i < n; i += kLanes<T>) sum += at(x + i) * at(y + i);
+  return total<T>(sum);
 }
 
 /// The primitive for kRows rows and kVectors vectors of columns; x is depth x (kVectors vectors), contiguous.
@@ -105,15 +136,19 @@ struct State {
   }
 };
 
-/// The primitive for the first `rows` rows of a chunk, rounded up to groups of kRows.
-template <class T, bool kUpdate, bool kRead>
+/// The primitive for the first `rows` rows of a chunk, rounded up to groups of kRows; meanwhile `ahead` asks, part
+/// by part, for the rows of the next chunk.
+template <class T, bool kUpdate, bool kRead, class Ahead>
 void primitive(int64_t rows, const Rows<T>& a, const Rows<T>& b, const Rows<T>& c, const State<T>& state,
-               const Rows<T>& o) {
+               const Rows<T>& o, const Ahead& ahead) {
   constexpr int64_t kOne = kLanes<T>;
+  const int64_t calls = (state.columns + 2 * kOne - 1) / (2 * kOne) * (rows / kRows);
   T* x = state.x;
+  int64_t call = 0;
   for (int64_t column = 0; column < state.columns;) {
     const bool two = state.columns - column >= 2 * kOne;
-    for (int64_t r = 0; r < rows; r += kRows) {
+    for (int64_t r = 0; r < rows; r += kRows, ++call) {
+      ahead.part(call, calls);
       if (two) {
         block<T, 2, kUpdate, kRead>(state.depth, a[r], a.ld, b[r] + column, b.ld, c[r], c.ld, x, o[r] + column, o.ld);
       } else {

@@ -65,7 +65,7 @@ void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& d, Tens
   T* const s_all = s.defined() ? s.mutable_data<T>() : nullptr;
   T* const z_all = z.defined() ? z.mutable_data<T>() : nullptr;
   const int64_t own = s_all ? 0 : aligned(sums) + aligned(n.dim);
-  Scratch<T> scratch(own + kernel.forward_scratch(n.dim, n.value_dim), n.batch * n.heads, out.device());
+  Scratch<T> scratch(own + kernel.forward_scratch(n.queries, n.dim, n.value_dim), n.batch * n.heads, out.device());
   parallel_for(n.batch * n.heads, call.nanoseconds(1), [&](int64_t begin, int64_t end) {
     T* const memory = scratch.claim();
     for (int64_t i = begin; i < end; ++i) {
@@ -103,7 +103,7 @@ void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Te
   T* const ds_all = ds.defined() ? ds.mutable_data<T>() : nullptr;
   T* const dz_all = dz.defined() ? dz.mutable_data<T>() : nullptr;
   const int64_t own = ds_all ? 0 : aligned(sums) + aligned(n.dim);
-  Scratch<T> scratch(own + kernel.backward_scratch(n.dim, n.value_dim), n.batch * n.heads, out.device());
+  Scratch<T> scratch(own + kernel.backward_scratch(n.queries, n.dim, n.value_dim), n.batch * n.heads, out.device());
   parallel_for(n.batch * n.heads, call.nanoseconds(3), [&](int64_t begin, int64_t end) {
     T* const memory = scratch.claim();
     for (int64_t i = begin; i < end; ++i) {

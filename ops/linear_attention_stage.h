@@ -1,5 +1,5 @@
 // Staging for linear attention's primitive: rows of a head, feature map applied and padded with zeros, as a chunk in
-// scratch memory. Included once per level; everything lies in the level's own namespace.
+// scratch memory; and the way back from there. Included once per level; everything lies in the level's own namespace.
 // Private to ops/.
 #pragma once
 #include "linnet/core/math.h"
@@ -9,54 +9,6 @@
 namespace linnet::LINNET_LEVEL {
 namespace {
 
-template <class T>
-T total(const Vector<T>& v) {
-  T sum = 0;
-  for (int l = 0; l < kLanes<T>; ++l) sum += v[l];
-  return sum;
-}
-
-template <class T>
-T dot(int64_t n, const T* x, const T* y) {
-  Vector<T> wide = {};
-  int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>) wide += at(x + i) * at(y + i);
-  T sum = total<T>(wide);
-  for (; i < n; ++i) sum += x[i] * y[i];
-  return sum;
-}
-
-template <class T>
-void clear(int64_t begin, int64_t end, T* x) {
-  for (int64_t i = begin; i < end; ++i) x[i] = 0;
-}
-
-template <class T>
-void features(FeatureMap map, int64_t n, const T* __restrict x, T* __restrict y) {
-  if (map == FeatureMap::elu1) {
-    for (int64_t i = 0; i < n; ++i) {
-      const T small = exp(x[i]);
-      y[i] = x[i] >= 0 ? x[i] + 1 : small;
-    }
-  } else if (map == FeatureMap::relu) {
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? T(0) : x[i];
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i];
-  }
-}
-
-/// y = factor x phi', the slope taken from the feature: min(phi, 1) for elu + 1.
-template <class T>
-void times_slope(FeatureMap map, int64_t n, const T* __restrict x, const T* __restrict phi, T factor, T* __restrict y) {
-  if (map == FeatureMap::elu1) {
-    for (int64_t i = 0; i < n; ++i) y[i] = factor * x[i] * (phi[i] < 1 ? phi[i] : T(1));
-  } else if (map == FeatureMap::relu) {
-    for (int64_t i = 0; i < n; ++i) y[i] = phi[i] > 0 ? factor * x[i] : T(0);
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
-  }
-}
-
 /// Rows first, first + step, ... of a head, n of them, as a chunk takes them: step is 1 or -1.
 struct Range {
   int64_t first, step, n;
@@ -64,32 +16,193 @@ struct Range {
   int64_t groups() const { return (n + kRows - 1) / kRows * kRows; }
 };
 
-/// Stages phi(x); rows that `mask` leaves out, and those behind the last, are zeros.
-template <class T>
-void stage_features(const Range& range, FeatureMap map, int64_t dim, const T* x, int64_t row, const uint8_t* mask,
-                    const Rows<T>& out) {
-  for (int64_t r = 0; r < range.groups(); ++r) {
-    const bool counts = r < range.n && (!mask || mask[range(r)]);
-    if (counts) features(map, dim, x + range(r) * row, out[r]);
-    clear(counts ? dim : 0, out.ld, out[r]);
+/// f(range) over the rows 0 .. n-1 in chunks, upwards or downwards.
+template <class F>
+void chunks(int64_t n, bool up, F f) {
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t size = n - i < kChunk ? n - i : kChunk;
+    f(up ? Range{i, 1, size} : Range{n - 1 - i, -1, size});
   }
 }
 
-/// Stages x, followed by `one`.
+/// Which rows of a chunk there are: not those behind its end, nor those that a mask leaves out.
+struct Present {
+  const Range& range;
+  const uint8_t* mask;
+  bool operator()(int64_t r) const { return r < range.n && (!mask || mask[range(r)]); }
+  bool all() const { return !mask && range.n == range.groups(); }
+};
+
+/// The first n numbers from x, zeros behind them.
 template <class T>
-void stage_values(const Range& range, int64_t dim, const T* x, int64_t row, const uint8_t* mask, T one,
-                  const Rows<T>& out) {
-  for (int64_t r = 0; r < range.groups(); ++r) {
-    T* to = out[r];
-    const bool counts = r < range.n && (!mask || mask[range(r)]);
-    if (counts) {
-      const T* from = x + range(r) * row;
-      for (int64_t m = 0; m < dim; ++m) to[m] = from[m];
-      if (dim < out.ld) to[dim] = one;
-    }
-    clear(counts ? dim + 1 : 0, out.ld, to);
+inline __attribute__((always_inline)) Plain<T> load(const T* x, int64_t n) {
+  if (n >= kLanes<T>) return at(x);
+  Plain<T> v = {};
+  for (int64_t l = 0; l < n; ++l) v[l] = x[l];
+  return v;
+}
+
+/// f(i, count) for i = 0, kLanes, ...: count is kLanes, a constant, but for the rest at the end of n.
+template <class T, class F>
+inline __attribute__((always_inline)) void each(int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) f(i, kLanes<T>);
+  if (i < n) f(i, n - i);
+}
+
+/// The first `count` numbers of v into x.
+template <class T>
+inline __attribute__((always_inline)) void store(T* x, int64_t count, Plain<T> v) {
+  if (count >= kLanes<T>) {
+    at(x) = v;
+  } else {
+    for (int64_t l = 0; l < count; ++l) x[l] = v[l];
   }
 }
+
+template <class T>
+void clear(int64_t n, T* x) {
+  for (int64_t i = 0; i < n; ++i) x[i] = 0;
+}
+
+/// The larger and the smaller of two numbers; b where one is NaN.
+template <class T>
+Plain<T> larger(Plain<T> a, Plain<T> b) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4);
+#endif
+  return a > b ? a : b;
+}
+template <class T>
+Plain<T> smaller(Plain<T> a, Plain<T> b) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4);
+#endif
+  return a < b ? a : b;
+}
+
+/// e^x for x <= 0.
+inline Plain<float> exp_nonpositive(Plain<float> x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  const Plain<float> y = larger<float>(Plain<float>{} - 104.0f, x);
+  const Plain<float> shifted = y * 1.44269504f + kRound, n = shifted - kRound;
+  const Plain<float> r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+  Plain<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+#ifdef __AVX512F__
+  return __builtin_ia32_scalefps512_mask(p, n, p, 0xffff, 4);
+#else
+  using Whole = int32_t __attribute__((vector_size(kBytes)));
+  const Whole all = __builtin_convertvector(n, Whole), half = all >> 1;  // 2^n in two steps, through the denormals
+  return p * reinterpret_cast<Plain<float> >((half + 127) << 23) *
+         reinterpret_cast<Plain<float> >((all - half + 127) << 23);
+#endif
+}
+inline Plain<double> exp_nonpositive(Plain<double> x) {
+  for (int l = 0; l < kLanes<double>; ++l) x[l] = exp(x[l]);
+  return x;
+}
+
+// ---- the feature maps: phi, and phi' as a function of phi
+
+template <class T>
+struct Elu1 {
+  static Plain<T> phi(Plain<T> x) { return larger<T>(x, Plain<T>{}) + exp_nonpositive(smaller<T>(Plain<T>{}, x)); }
+  static Plain<T> slope(Plain<T> phi) { return smaller<T>(phi, Plain<T>{} + 1); }
+};
+template <class T>
+struct Relu {
+  static Plain<T> phi(Plain<T> x) { return x < Plain<T>{} ? Plain<T>{} : x; }
+  static Plain<T> slope(Plain<T> phi) { return phi > Plain<T>{} ? Plain<T>{} + 1 : Plain<T>{}; }
+};
+template <class T>
+struct Identity {
+  static Plain<T> phi(Plain<T> x) { return x; }
+  static Plain<T> slope(Plain<T>) { return Plain<T>{} + 1; }
+};
+
+/// f with the map as its argument.
+template <class T, class F>
+void with_map(FeatureMap map, F f) {
+  if (map == FeatureMap::elu1) {
+    f(Elu1<T>());
+  } else if (map == FeatureMap::relu) {
+    f(Relu<T>());
+  } else {
+    f(Identity<T>());
+  }
+}
+
+// ---- rows into a chunk. What lies behind the n numbers of a row is zero from the beginning, and stays so.
+
+/// Stages f(x), where f takes a vector.
+template <class T, class F>
+void stage(const Present& present, int64_t n, const T* x, int64_t row, const Rows<T>& out, F f) {
+  const int64_t rows = present.range.groups(), step = present.range.step * row;
+  const T* from = x + present.range.first * row;
+  T* to = out.data;
+  if (present.all() && n % kLanes<T> == 0) {  // the usual case, without a question a row
+    for (int64_t r = 0; r < rows; ++r, from += step, to += out.ld) {
+      for (int64_t i = 0; i < n; i += kLanes<T>) at(to + i) = f(at(from + i));
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r, from += step, to += out.ld) {
+    if (present(r)) {
+      each<T>(n, [&](int64_t i, int64_t count) { store<T>(to + i, count, f(load(from + i, count))); });
+    } else {
+      clear(n, to);
+    }
+  }
+}
+
+template <class T>
+void stage(const Present& present, int64_t n, const T* x, int64_t row, const Rows<T>& out) {
+  stage(present, n, x, row, out, [](Plain<T> v) { return v; });
+}
+
+/// Stages x followed by a 1.
+template <class T>
+void stage_with_one(const Present& present, int64_t n, const T* x, int64_t row, const Rows<T>& out) {
+  stage(present, n, x, row, out);
+  for (int64_t r = 0; r < present.range.groups(); ++r) out[r][n] = present(r) ? T(1) : T(0);
+}
+
+/// Stages phi(x).
+template <class T>
+void stage_features(const Present& present, FeatureMap map, int64_t n, const T* x, int64_t row, const Rows<T>& out) {
+  with_map<T>(map, [&](auto m) { stage(present, n, x, row, out, [m](Plain<T> v) { return m.phi(v); }); });
+}
+
+/// Rows that the next chunk will read or write, asked for while this one is computed.
+template <class T>
+class Ahead {
+ public:
+  explicit Ahead(const Range& range) : range_(range) {}
+  void add(const T* x, int64_t row, int64_t width) {
+    streams_[count_++] = {x + (range_.first + kChunk * range_.step) * row, range_.step * row, width};
+  }
+  // Always inlined: a function that only prefetches counts as one without effect, and its calls are dropped.
+  __attribute__((always_inline)) void part(int64_t i, int64_t n) const {
+    for (int s = 0; s < count_; ++s)
+      for (int64_t r = kChunk * i / n; r < kChunk * (i + 1) / n; ++r)
+        for (int64_t at = 0; at < streams_[s].width; at += 64 / static_cast<int64_t>(sizeof(T)))
+          __builtin_prefetch(streams_[s].first + r * streams_[s].row + at, 0, 2);
+  }
+
+ private:
+  struct Stream {
+    const T* first;
+    int64_t row, width;
+  };
+  const Range& range_;
+  Stream streams_[8];
+  int count_ = 0;
+};
 
 /// Hands out parts of the scratch memory.
 template <class T>
@@ -101,7 +214,11 @@ struct Arena {
     used += (n + 15) / 16 * 16;
     return begin;
   }
-  Rows<T> rows(int64_t width) { return {take(kChunk * width), width}; }
+  Rows<T> rows(int64_t width) {
+    T* begin = take(kChunk * width);
+    if (begin) clear(kChunk * width, begin);
+    return {begin, width};
+  }
   State<T> state(int64_t depth, int64_t columns) { return {take(depth * columns), depth, columns}; }
 };
 

@@ -2,6 +2,7 @@
 #include "linnet/autograd/tape.h"
 #include "linnet/core/random.h"
 #include "linnet/core/storage.h"
+#include "linnet/core/threads.h"
 #include "support/linear_attention.h"
 
 using namespace linnet;
@@ -39,10 +40,11 @@ Bytes measure(int64_t time, bool fused) {
 
 }  // namespace
 
-TEST_CASE("backward of causal linear attention asks for a + b N bytes, with b that of the gradients alone") {
+TEST_CASE("backward of causal linear attention asks for a + b N bytes: the gradients, and a number a step and thread") {
   for (const bool fused : {false, true}) {
     const int64_t dim = fused ? kWidth : kDim;
-    const double gradients = 4.0 * kHeads * static_cast<double>(2 * dim + kWidth);
+    const auto threads = static_cast<double>(std::min<int64_t>(num_threads(), kHeads));
+    const double gradients = 4.0 * (kHeads * static_cast<double>(2 * dim + kWidth) + threads);
     const std::vector<int64_t> times = {1024, 2048, 4096, 16384, 65536};
     std::vector<Bytes> bytes;
     for (int64_t time : times) bytes.push_back(measure(time, fused));
