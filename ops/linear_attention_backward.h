@@ -52,7 +52,7 @@ struct Backward {
 
   void store_gradients() const {
     for (int64_t d = 0; d < p.dim; ++d) {
-      for (int64_t m = 0; m < p.value_dim; ++m) p.ds[d * p.value_dim + m] = down(d, m);
+      for (int64_t m = 0; m < p.value_dim; ++m) p.ds[d * p.value_dim + m] = down_turned(m, d);
       p.dz[d] = down_turned(p.value_dim, d);
     }
   }
@@ -107,7 +107,7 @@ struct Backward {
         }
         const T inverse = 1 / p.d[range(r) * p.d_row];
         const T* from = p.q + range(r) * p.q_row;
-        T *to = q[r], *factor = p.dq + range(r) * p.q_row;
+        T *to = q[r], *factor = p.dq ? p.dq + range(r) * p.q_row : out[r];
         each<T>(p.dim, [&](int64_t d, int64_t count) {
           const Plain<T> phi = map.phi(load(from + d, count));
           store<T>(to + d, count, phi * inverse);
@@ -195,10 +195,11 @@ struct Backward {
     find_c(range);
     stage_gradients(range);
     stage_queries(range);
+    primitive<T, true, false>(range.groups(), g, q, g, down_turned, out, Ahead<T>(range));
+    if (!p.dq) return;
+    primitive<T, true, false>(range.groups(), q, g, q, down, out, Ahead<T>(range));
     primitive<T, false, true>(range.groups(), g, k, g, up, out, Ahead<T>(range));
     write_dq(range);
-    primitive<T, true, false>(range.groups(), q, g, q, down, out, Ahead<T>(range));
-    primitive<T, true, false>(range.groups(), g, q, g, down_turned, out, Ahead<T>(range));
   }
 
   void all_keys(const Range& range) const {

@@ -36,10 +36,11 @@ template <class T>
 struct LinearAttentionBackward : LinearAttentionInputs<T> {
   const T *o, *d, *g;  // g: the gradient of o, rows as o
   int64_t o_row, d_row;
-  const T *s, *z;   // the initial state, or nullptr: zeros
-  T *dq, *dk, *dv;  // every row is written; rows as q, k, v
-  T *ds, *dz;       // in: the gradient of the final state (zeros), out: of the initial one
-  T* scratch;       // backward_scratch(queries, dim, value_dim) numbers, 64-byte aligned
+  const T *s, *z;  // the initial state, or nullptr: zeros
+  T *dq, *dk,
+      *dv;     // every row is written; rows as q, k, v. dq may be nullptr where keys is 0: then only ds and dz count
+  T *ds, *dz;  // in: the gradient of the final state (zeros), out: of the initial one
+  T* scratch;  // backward_scratch(queries, dim, value_dim) numbers, 64-byte aligned
 };
 
 template <class T>

@@ -163,7 +163,7 @@ void backward(const LinearAttentionBackward<T>& p) {
   } else {
     for (int64_t j = 0; j < p.keys; ++j) add_key(p, j, s, z);
     for (int64_t i = 0; i < p.queries; ++i) {
-      query_gradient(p, i, s, z);
+      if (p.dq) query_gradient(p, i, s, z);
       add_query(p, i, p.ds, p.dz);
     }
     for (int64_t j = 0; j < p.keys; ++j) key_gradient(p, j, p.ds, p.dz);

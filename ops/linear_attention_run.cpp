@@ -1,61 +1,14 @@
 #include "linnet/ops/linear_attention_run.h"
 
-#include <algorithm>
-#include <atomic>
-#include <limits>
-
-#include "linnet/core/threads.h"
+#include "linnet/ops/linear_attention_heads.h"
+#include "linnet/ops/linear_attention_segments.h"
 
 namespace linnet::linear_attention_run {
 namespace {
 
-constexpr FloatInstances<LinearAttentionKernels> kernels = LINNET_FLOAT_INSTANCES(linear_attention);
-
-/// What both ways need to know of head h of sample b.
-template <class T>
-void fill_inputs(LinearAttentionInputs<T>& head, const Call& call, const Inputs& x, int64_t b, int64_t h) {
-  const AttentionSizes& n = call.sizes;
-  head.queries = n.queries;
-  head.keys = n.keys;
-  head.dim = n.dim;
-  head.value_dim = n.value_dim;
-  head.q = x.q.data<T>() + call.q.at(b, h);
-  head.k = x.k.data<T>() + call.k.at(b, h);
-  head.v = x.v.data<T>() + call.v.at(b, h);
-  head.q_row = call.q.row;
-  head.k_row = call.k.row;
-  head.v_row = call.v.row;
-  head.key_mask = x.keys.defined() ? x.keys.data<uint8_t>() + b * n.keys : nullptr;
-  head.query_mask = x.queries.defined() ? x.queries.data<uint8_t>() + b * n.queries : nullptr;
-  head.map = call.map;
-  head.causal = call.causal;
-  head.normalise = call.normalise;
-  head.eps = static_cast<T>(call.eps);
-  head.smallest = std::numeric_limits<T>::min();
-}
-
-/// A size rounded up so that what follows begins on 64 bytes.
-int64_t aligned(int64_t n) { return (n + 15) / 16 * 16; }
-
-/// Room for every thread, asked for at once, so that what a call takes does not hang on which threads happen to meet.
-template <class T>
-class Scratch {
- public:
-  Scratch(int64_t size, int64_t items, Device device)
-      : size_(aligned(size)),
-        all_(Tensor::empty({std::min<int64_t>(num_threads(), items) * size_}, dtype_of<T>, device)),
-        next_(all_.mutable_data<T>()) {}
-  /// One part's share, 64-byte aligned; called once a part.
-  T* claim() { return next_.fetch_add(size_); }
-
- private:
-  int64_t size_;
-  Tensor all_;
-  std::atomic<T*> next_;
-};
-
 template <class T>
 void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& d, Tensor s, Tensor z) {
+  if (const int64_t cuts = segments(call); cuts > 1) return forward_in_segments<T>(cuts, call, x, out, d, s, z);
   const AttentionSizes n = call.sizes;
   const auto& kernel = kernels.of<T>(out.device());
   const int64_t sums = n.dim * n.value_dim;
@@ -93,6 +46,9 @@ void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& d, Tens
 template <class T>
 void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& d, const Tensor& g, Tensor dq,
                   Tensor dk, Tensor dv, Tensor ds, Tensor dz) {
+  if (const int64_t cuts = segments(call); cuts > 1) {
+    return backward_in_segments<T>(cuts, call, x, out, d, g, dq, dk, dv, ds, dz);
+  }
   const AttentionSizes n = call.sizes;
   const auto& kernel = kernels.of<T>(out.device());
   const int64_t sums = n.dim * n.value_dim;
