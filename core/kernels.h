@@ -60,16 +60,12 @@ struct GeneralKernels {
                int64_t ldb, T beta, T* c, int64_t ldc);
 };
 
+/// Which levels there are is known inside the library only.
+template <class T>
+const GeneralKernels<T>& general_kernels(Device device);
+
 using GeneralF32 = GeneralKernels<float>;
 using GeneralF64 = GeneralKernels<double>;
 }  // namespace linnet
 LINNET_DECLARE_LEVELS(GeneralF32, general_f32)
 LINNET_DECLARE_LEVELS(GeneralF64, general_f64)
-
-namespace linnet {
-template <class T>
-const GeneralKernels<T>& general_kernels(Device device) {
-  static constexpr FloatInstances<GeneralKernels> instances = LINNET_FLOAT_INSTANCES(general);
-  return instances.of<T>(device);
-}
-}  // namespace linnet
