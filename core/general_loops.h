@@ -132,8 +132,8 @@ void permute(const PermuteLoop& loop, const T* x, T* y) {
   });
 }
 
-constexpr int kLanes = 16;    // partial results of a row, so that the loop over it is vectorised
-constexpr int kColumns = 64;  // columns reduced together
+constexpr int kLanes = 16;     // partial results of a row, so that the loop over it is vectorised
+constexpr int kColumns = 512;  // columns reduced together: pieces of rows long enough for the memory to stream
 
 /// Pairwise: halves until 256 numbers are left, then sixteen running sums.
 template <class T>
