@@ -1,6 +1,7 @@
 #include "linnet/nn/positions.h"
 
 #include <cmath>
+#include <limits>
 
 #include "linnet/ops/elementwise.h"
 #include "linnet/ops/shape_ops.h"
@@ -27,6 +28,8 @@ SinusoidalPositions::SinusoidalPositions(Module& parent, std::string name, const
 
 Tensor SinusoidalPositions::table(int64_t first, int64_t time, Dtype dtype) const {
   LINNET_CHECK(first >= 0 && time >= 0, label(), ": ", time, " positions from ", first, ", none may be negative");
+  LINNET_CHECK(first <= std::numeric_limits<int64_t>::max() - time, label(), ": ", time, " positions from ", first,
+               " end beyond 2^63 - 1");
   Tensor table = Tensor::empty({time, dim_}, dtype);
   with_float("positions", dtype, [&]<class T>() {
     T* to = table.mutable_data<T>();
@@ -59,7 +62,7 @@ LearnedPositions::LearnedPositions(Module& parent, std::string name, const Optio
 }
 
 Variable LearnedPositions::rows(int64_t first, int64_t time) const {
-  LINNET_CHECK(first >= 0 && first + time <= weight.size(0), label(), ": ", time, " positions from ", first,
+  LINNET_CHECK(first >= 0 && first <= weight.size(0) - time, label(), ": ", time, " positions from ", first,
                " wanted, but max_time is ", weight.size(0));
   return slice(weight, 0, first, first + time);
 }
