@@ -30,7 +30,7 @@ bool carries_gradient(const Variable& x) { return x.requires_grad() || x.state()
 void make_own(Variable& part, const Shape& shape, const Tensor& like) {
   if (!part.defined()) {
     part = Tensor::zeros(shape, like.dtype(), like.device());
-  } else if (carries_gradient(part) || part.value().owners() > 1) {
+  } else if (carries_gradient(part) || part.owners() > 1 || part.value().owners() > 1) {
     part = part.value().clone();
   }
 }
@@ -47,9 +47,10 @@ void step(const char* op, Call call, Inputs x, LinearState& state, Tensor& out, 
   check_same_device(op, x.q, out);
   make_own(state.s, call.sums_shape(), x.q);
   make_own(state.z, call.normaliser_shape(), x.q);
-  Tensor rows = out.reshape(call.out_shape());  // shares out's memory
+  Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
   Tensor d = Tensor::empty({call.sizes.batch, 1, call.sizes.heads}, x.q.dtype(), x.q.device());
   forward_into(call, x, rows, d, state.s.mutable_value(), state.z.mutable_value());
+  if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ LinearAttentionResult linear_attention_with_state(const Variable& qv, const Vari
   const char* op = "linear_attention_with_state";
   check_defined(op, qv, kv, vv);
   Inputs x{qv.value(), kv.value(), vv.value(), {}, {}, {}, {}};
-  Call call = make_call(check_attention(op, x.q, x.k, x.v, true), options, true);
+  Call call = make_call(check_attention(op, x.q, x.k, x.v, true), checked(op, options), true);
   call.q = rows_of(x.q.shape());
   call.k = rows_of(x.k.shape());
   call.v = rows_of(x.v.shape());
@@ -105,7 +106,7 @@ void linear_attention_step(const Variable& q, const Variable& k, const Variable&
                            const LinearAttentionOptions& options) {
   const char* op = "linear_attention_step";
   check_defined(op, q, k, v);
-  Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), options, true);
+  Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), checked(op, options), true);
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
   call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
@@ -119,7 +120,7 @@ void linear_attention_step_qkv(const Variable& qkv, LinearState& state, Tensor& 
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
   const Tensor all = qkv.value().reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
-  Call call = make_call(check_fused_attention(op, all), options, true);
+  Call call = make_call(check_fused_attention(op, all), checked(op, options), true);
   call.q = rows_of_part(all.shape(), 0);
   call.k = rows_of_part(all.shape(), 1);
   call.v = rows_of_part(all.shape(), 2);
