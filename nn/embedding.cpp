@@ -14,6 +14,8 @@ Embedding::Embedding(Module& parent, std::string name, const Options& options)
   if (padding_row_) weight.mutable_value().slice(*padding_row_, *padding_row_ + 1).fill(0);
 }
 
-Variable Embedding::operator()(const Tensor& index) const { return embedding(weight, index, padding_row_); }
+Variable Embedding::operator()(const Tensor& index) const {
+  return labelled([&] { return embedding(weight, index, padding_row_); });
+}
 
 }  // namespace linnet::nn
