@@ -30,7 +30,8 @@ struct AttentionState {
   KeyValueCache softmax;  ///< of kind softmax
 
   StateDict state_dict() const;
-  void load_state_dict(const StateDict& state);  ///< throws, changing nothing, where names or shapes do not fit
+  /// Throws, changing nothing, where names, shapes or dtype do not fit.
+  void load_state_dict(const StateDict& state);
   /// The state of a batch made of these samples, i32 (n), in this order; one may come twice (for beam search).
   AttentionState select(const Tensor& samples) const;
 };
@@ -51,6 +52,8 @@ class Attention : public Module {
   /// The next step, x (batch, dim) -> (batch, dim); adds it to the state. Only for causal attention; an error while a
   /// tape records.
   Variable step(const Variable& x, AttentionState& state) const;
+  /// What step checks of the state: throws where it is not one of this layer's for this batch.
+  void check_state(const AttentionState& state, int64_t batch) const;
 
   Linear qkv, out;
 
