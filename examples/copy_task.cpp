@@ -37,8 +37,9 @@ void print_score(const Score& score) {
 }
 
 int say_how_to_go_on(const RunDirectory& run, int64_t step) {
-  std::cout << "Stopped after step " << example::with_commas(step) << "; copy_task --resume " << run.path()
-            << " goes on" << std::endl;
+  std::ostream& out = std::cout ? std::cout : std::cerr;
+  out << "Stopped after step " << example::with_commas(step) << "; copy_task --resume " << run.path() << " goes on"
+      << std::endl;
   return example::kInterrupted;
 }
 

@@ -71,7 +71,7 @@ bool Trainer::train(const example::InterruptGuard& guard) {
     seconds_ = before + std::chrono::duration<double>(Clock::now() - start).count();
     if (step_ % kLogEvery == 0 || step_ == settings_.steps) log(metrics);
     line.update(progress());
-    stop = guard.interrupted();
+    stop = guard.interrupted() || line.lost();
     if (stop || step_ == settings_.steps || checkpoints_.due(step_)) {
       save();
       save_curve("");

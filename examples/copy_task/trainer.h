@@ -22,8 +22,8 @@ class Trainer {
   /// Takes everything back from a checkpoint: weights, optimizer, schedule, random state, step, sums; the data need no
   /// state, since a step's batch is a function of (seed, step).
   void restore(const linnet::StateDict& checkpoint);
-  /// Trains up to settings.steps with a checkpoint at the start, now and then, and at the end. False where a signal
-  /// ended it early; then the last step is saved too.
+  /// Trains up to settings.steps with a checkpoint at the start, now and then, and at the end. False where a signal or
+  /// lost output ended it early; then the last step is saved too.
   bool train(const example::InterruptGuard& guard);
   void save_curve(const std::string& subtitle) const;
 

@@ -62,4 +62,5 @@ runs copy_task --help
 grep -q -- '--lr-drop-at' log || fail "--help lists the flags"
 
 to_full_disk() { copy_task "$@" >/dev/full; }
+refused 'the output could not be written' to_full_disk --help
 refused 'the output could not be written' to_full_disk "${small[@]}" --steps 2 --out lost

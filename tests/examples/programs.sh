@@ -7,6 +7,14 @@ learned=$(sed -n 's/^learned *y = \([-0-9.]*\) x0 \([-+0-9.]*\) x1 \([-+0-9.]*\)
 echo "$learned" | awk 'function far(a, b) { return a - b > 0.05 || b - a > 0.05 }
   { exit far($1, 2) || far($2, -3) || far($3, 0.5) }' || fail "linear_regression learned $learned"
 
+runs "$bin/custom_op"
+grep -q 'gradcheck of a wrong gradient' log || fail "custom_op shows what gradcheck says of a wrong gradient"
+refused 'nonsense' "$bin/custom_op" --nonsense
+to_full_disk() { "$bin/$1" >/dev/full; }
+for program in linear_regression custom_op inspect_tape; do
+  refused 'the output could not be written' to_full_disk $program
+done
+
 runs "$bin/inspect_tape" --out .
 grep -q 'N (2D + 2M + 1) = 4,128' log || fail "inspect_tape tells what the op keeps"
 grep -q '^  the op    4,128,' log || fail "the op keeps other than N (2D + 2M + 1) floats a head"

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <new>
 #include <sstream>
 
 #include "copy_task/data.h"
@@ -14,6 +17,7 @@
 #include "support/files.h"
 #include "support/metrics.h"
 #include "support/minibatch.h"
+#include "support/program.h"
 #include "support/progress.h"
 #include "support/run_directory.h"
 
@@ -174,4 +178,24 @@ TEST_CASE("copy task batches are a function of seed, stream and step, and all di
   CHECK(first != at(2, Stream::training, 0));
   CHECK(first != at(1, Stream::evaluation, 0));
   CHECK(first != at(1, Stream::demonstration, 0));
+}
+
+TEST_CASE("a program that runs out of memory says so") {
+  CLI::App app("", "program");
+  char name[] = "program";
+  char* arguments[] = {name};
+  std::ostringstream errors;
+  std::streambuf* const before = std::cerr.rdbuf(errors.rdbuf());
+  const int code = run_program(app, 1, arguments, []() -> int { throw std::bad_alloc(); });
+  std::cerr.rdbuf(before);
+  CHECK(code == kFailed);
+  CHECK(errors.str() == "program: there is not enough memory; smaller sizes need less\n");
+}
+
+TEST_CASE("whole numbers on the command line are read as they stand, or refused") {
+  CHECK(parse_integer("--n", "-9223372036854775808") == INT64_MIN);
+  CHECK(parse_integer("--n", "9223372036854775807") == INT64_MAX);
+  CHECK(parse_integer("--n", "010") == 10);
+  for (const char* text : {"", " 1", "1 ", "0x1", "1e3", "2.5", "9223372036854775808", "-9223372036854775809"})
+    CHECK_THROWS_AS(parse_integer("--n", text), CLI::ValidationError);
 }
