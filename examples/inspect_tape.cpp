@@ -160,10 +160,10 @@ int main(int argc, char** argv) {
                "inspect_tape");
   Sizes sizes;
   std::string folder = ".";
-  app.add_option("--length", sizes.length, "steps of time (default 32)");
-  app.add_option("--heads", sizes.heads, "heads (default 2)");
-  app.add_option("--dim", sizes.dim, "D, the size of queries and keys (default 32)");
-  app.add_option("--value-dim", sizes.value_dim, "M, the size of values (default 32)");
+  example::add_integer(app, "--length", sizes.length, "steps of time (default 32)");
+  example::add_integer(app, "--heads", sizes.heads, "heads (default 2)");
+  example::add_integer(app, "--dim", sizes.dim, "D, the size of queries and keys (default 32)");
+  example::add_integer(app, "--value-dim", sizes.value_dim, "M, the size of values (default 32)");
   app.add_option("--out", folder, "an existing folder for the two graphs (default: this one)");
   return example::run_program(app, argc, argv, [&] { return inspect(sizes, folder); });
 }

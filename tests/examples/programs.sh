@@ -22,6 +22,7 @@ for file in tape_own_op.dot tape_composed.dot; do
   grep -q '^}' $file || fail "$file is not whole"
 done
 runs "$bin/inspect_tape" --length 1 --heads 1 --dim 1 --value-dim 1
+refused '--dim 99999999999999999999: must be a whole number' "$bin/inspect_tape" --dim 99999999999999999999
 refused '--length 0: must be at least 1' "$bin/inspect_tape" --length 0
 refused 'missing/tape_own_op.dot: cannot write' "$bin/inspect_tape" --out missing
 
