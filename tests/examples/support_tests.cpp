@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "copy_task/data.h"
+#include "linnet/core/atomic_file.h"
 #include "linnet/core/error.h"
 #include "support/curve.h"
 #include "support/files.h"
@@ -73,7 +74,7 @@ TEST_CASE("metrics are cut to the checkpoint's step") {
   }
   std::ofstream(path, std::ios::app) << "100,0.0";  // a row that a kill cut off
   CHECK(read_metrics(path).rows.size() == 5);
-  MetricsWriter writer(path, {"step", "loss"}, 65, 20);
+  MetricsWriter writer(path, {"step", "loss"}, {read_text(path), 65, 20});
   CHECK(read_metrics(path).column("step") == std::vector<double>{20, 40, 60});
   writer.add(80, {0.5});
   const MetricsTable table = read_metrics(path);
@@ -85,12 +86,39 @@ TEST_CASE("metrics are cut to the checkpoint's step") {
 TEST_CASE("a run folder is not overwritten") {
   const Folder folder;
   const std::string path = folder.path + "/a/run";
-  const RunDirectory run = RunDirectory::create(path, {{"dim", 64}});
+  RunDirectory::create(path, {{"dim", 64}});
   CHECK(RunDirectory::open(path).settings()["dim"] == 64);
-  CHECK_THROWS_AS(RunDirectory::create(path, {}), linnet::Error);
+  RunDirectory::create(path, {{"dim", 32}});  // it has no checkpoint: it never began
+  CHECK(RunDirectory::open(path).settings()["dim"] == 32);
+  CHECK_THROWS_AS(RunDirectory::create(path, {{"width", 32}}), linnet::Error);  // another program's
+  for (const char* name : {"metrics.csv", "checkpoint.safetensors", "checkpoint-previous.safetensors",
+                           "model.safetensors", "curve.svg", "summary.json"}) {
+    linnet::write_file(path + "/" + name, "text");
+    CHECK_THROWS_AS(RunDirectory::create(path, {{"dim", 16}}), linnet::Error);
+    std::filesystem::remove(path + "/settings.json");
+    CHECK_THROWS_AS(RunDirectory::create(path, {{"dim", 16}}), linnet::Error);
+    CHECK(read_text(path + "/" + name) == "text");
+    std::filesystem::remove(path + "/" + name);
+    RunDirectory::create(path, {{"dim", 8}});
+  }
   CHECK(RunDirectory::unused(path) == path + "-2");
   CHECK(RunDirectory::unused(folder.path + "/b") == folder.path + "/b");
   CHECK_THROWS_AS(RunDirectory::open(folder.path), linnet::Error);
+}
+
+TEST_CASE("a run folder is written by one program at a time") {
+  const Folder folder;
+  const std::string in_use =
+      folder.path + ": is in use by another copy_task; wait for it to end, or give --out another folder";
+  {
+    const RunDirectory run = RunDirectory::create(folder.path, {{"dim", 64}});
+    const RunDirectory copy = run;
+    CHECK_THROWS_WITH_AS(RunDirectory::create(folder.path, {{"dim", 64}}), in_use.c_str(), linnet::Error);
+    RunDirectory reader = RunDirectory::open(folder.path);
+    CHECK(reader.settings()["dim"] == 64);
+    CHECK_THROWS_WITH_AS(reader.lock(), in_use.c_str(), linnet::Error);
+  }
+  RunDirectory::open(folder.path).lock();
 }
 
 TEST_CASE("the curve draws every run, thins long ones and survives odd values") {
