@@ -17,7 +17,22 @@ using linnet::Tensor;
 
 namespace {
 constexpr int64_t kLogEvery = 20;
+
+/// A sum or a time.
+double amount(const linnet::StateDict& state, const char* name) {
+  const double value = state.number(name);
+  LINNET_CHECK(std::isfinite(value) && value >= 0, name, " is ", value, ", wanted: 0 or more");
+  return value;
 }
+
+int64_t count(const linnet::StateDict& state, const char* name, int64_t least, int64_t most) {
+  const uint64_t value = state.integer(name);
+  LINNET_CHECK(value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most), name, " is ", value,
+               ", wanted: ", least, " to ", most);
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace
 
 uint64_t step_of(const example::Checkpoint& checkpoint) {
   return example::naming(checkpoint.path, [&] { return checkpoint.state.integer("training.step"); });
@@ -135,13 +150,15 @@ void Trainer::restore(const example::Checkpoint& checkpoint, std::string metrics
     net_.load_state_dict(state.part("model"));
     optimizer_.load_state_dict(state.part("optimizer"));
     schedule_.load_state_dict(state.part("schedule"));
-    step_ = static_cast<int64_t>(state.integer("training.step"));
-    seconds_ = state.number("training.seconds");
-    window_ = {.loss = state.number("training.loss"),
-               .norm = state.number("training.norm"),
-               .correct = static_cast<int64_t>(state.integer("training.correct")),
-               .counted = static_cast<int64_t>(state.integer("training.counted")),
-               .steps = static_cast<int64_t>(state.integer("training.window_steps"))};
+    step_ = count(state, "training.step", 0, settings_.steps);
+    count(state, "schedule.step", step_, step_);
+    seconds_ = amount(state, "training.seconds");
+    window_.loss = amount(state, "training.loss");
+    window_.norm = amount(state, "training.norm");
+    window_.steps = count(state, "training.window_steps", step_ % kLogEvery, step_ % kLogEvery);
+    const int64_t strings = window_.steps * settings_.batch;
+    window_.counted = count(state, "training.counted", strings * size_.shortest(), strings * size_.longest());
+    window_.correct = count(state, "training.correct", 0, window_.counted);
     linnet::default_generator() = {state.integer("training.generator_seed"), state.integer("training.generator_stream"),
                                    state.integer("training.generator_offset")};
   });
