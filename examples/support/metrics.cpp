@@ -31,8 +31,8 @@ std::string join(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-MetricsTable parse_table(const std::string& text) {
-  MetricsTable table;
+MetricsTable parse_table(const std::string& path, const std::string& text) {
+  MetricsTable table{path, {}, {}};
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::vector<std::string> cells = split(text.substr(begin, end - begin));
     if (begin == 0) {
@@ -55,15 +55,15 @@ std::vector<double> MetricsTable::column(const std::string& name) const {
     for (const auto& row : rows) values.push_back(row[i]);
     return values;
   }
-  linnet::fail("metrics: there is no column ", name);
+  linnet::fail(path, ": has no column ", name, "; is it the metrics.csv of a run?");
 }
 
-MetricsTable read_metrics(const std::string& path) { return parse_table(read_text(path)); }
+MetricsTable read_metrics(const std::string& path) { return parse_table(path, read_text(path)); }
 
 MetricsWriter::MetricsWriter(std::string path, std::vector<std::string> columns, const EarlierMetrics& earlier)
     : path_(std::move(path)), width_(columns.size()) {
   std::string kept = join(columns);
-  const size_t whole = parse_table(earlier.text).rows.size();
+  const size_t whole = parse_table(path_, earlier.text).rows.size();
   std::istringstream lines(earlier.text);
   std::string line;
   std::getline(lines, line);

@@ -9,6 +9,7 @@ namespace example {
 
 /// A CSV file in memory: the first column is the step.
 struct MetricsTable {
+  std::string path;  ///< the file, for messages
   std::vector<std::string> columns;
   std::vector<std::vector<double>> rows;
 

@@ -80,7 +80,8 @@ TEST_CASE("metrics are cut to the checkpoint's step") {
   const MetricsTable table = read_metrics(path);
   CHECK(table.column("step") == std::vector<double>{20, 40, 60, 80});
   CHECK(table.column("loss")[1] == doctest::Approx(0.025));
-  CHECK_THROWS_AS(table.column("none"), linnet::Error);
+  CHECK_THROWS_WITH_AS(table.column("none"), (path + ": has no column none; is it the metrics.csv of a run?").c_str(),
+                       linnet::Error);
 }
 
 TEST_CASE("a run folder is not overwritten") {
