@@ -76,7 +76,7 @@ int train(const Settings& settings, const Earlier* earlier, const std::function<
   const Score score = evaluate(net, size, seed, device_of(settings), [&] { return guard.interrupted(); });
   if (guard.interrupted()) return say_how_to_go_on(run, trainer.step());
   print_score(score);
-  trainer.save_curve(run, percent(score.accuracy) + " on fresh sequences");
+  const bool drawn = trainer.save_curve(run, percent(score.accuracy) + " on fresh sequences");
   run.save_json("summary.json", {{"attention", settings.attention},
                                  {"seed", settings.seed},
                                  {"steps", trainer.step()},
@@ -87,7 +87,7 @@ int train(const Settings& settings, const Earlier* earlier, const std::function<
                                  {"peak_bytes", peak_bytes},
                                  {"threads", settings.threads}});
   show_copies(net, demonstration_strings(size, seed, 3), device_of(settings));
-  std::cout << "The curve is " << run.file("curve.svg") << std::endl;
+  if (drawn) std::cout << "The curve is " << run.file("curve.svg") << std::endl;
   return 0;
 }
 

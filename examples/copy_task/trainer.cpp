@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <iostream>
 #include <limits>
 #include <utility>
 
@@ -171,7 +172,17 @@ double Trainer::tokens_per_second() const {
              : 0;
 }
 
-void Trainer::save_curve(const example::RunDirectory& run, const std::string& subtitle) const {
+bool Trainer::save_curve(const example::RunDirectory& run, const std::string& subtitle) {
+  try {
+    draw_curve(run, subtitle);
+    return true;
+  } catch (const linnet::Error& error) {
+    if (!std::exchange(warned_, true)) std::cerr << "\nwarning: there is no picture: " << error.what() << std::endl;
+    return false;
+  }
+}
+
+void Trainer::draw_curve(const example::RunDirectory& run, const std::string& subtitle) const {
   const example::MetricsTable table = example::read_metrics(run.file("metrics.csv"));
   const Settings& s = settings_;
   std::string text = "length " + std::to_string(s.length) + ", " + std::to_string(s.symbols) + " symbols, " +

@@ -28,7 +28,9 @@ class Trainer {
   /// Trains up to settings.steps with a checkpoint at the start, now and then, and at the end. False where a signal or
   /// lost output ended it early; then the last step is saved too.
   bool train(const example::RunDirectory& run, const example::InterruptGuard& guard);
-  void save_curve(const example::RunDirectory& run, const std::string& subtitle) const;
+  /// False where it could not be written: no error, for training is worth more than its picture; the first time a
+  /// warning says so.
+  bool save_curve(const example::RunDirectory& run, const std::string& subtitle);
 
   int64_t step() const { return step_; }
   double seconds() const { return seconds_; }  ///< of training, those before a resume included
@@ -44,6 +46,7 @@ class Trainer {
   void train_step();
   void log(example::MetricsWriter& metrics);
   void save(example::Checkpoints& checkpoints);
+  void draw_curve(const example::RunDirectory& run, const std::string& subtitle) const;
   example::ProgressState progress() const;
 
   linnet::models::CausalLM& net_;
@@ -59,6 +62,7 @@ class Trainer {
   double logged_at_ = 0;  // seconds_ at the last row
   int64_t logged_step_ = 0;
   std::string earlier_metrics_;
+  bool warned_ = false;
 };
 
 }  // namespace copy_task
