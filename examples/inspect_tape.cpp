@@ -114,10 +114,11 @@ double check_equal(const char* what, const Tensor& a, const Tensor& b) {
   double difference = 0, largest = 1;
   for (size_t i = 0; i < x.size(); ++i) {
     const double d = std::abs(static_cast<double>(x[i]) - y[i]);
-    if (!(d <= difference)) difference = d;
+    difference = std::isnan(d) ? INFINITY : std::max(difference, d);
     largest = std::max(largest, std::abs(static_cast<double>(y[i])));
   }
-  LINNET_CHECK(difference <= 1e-5 * largest, "the two forms' ", what, " differ by ", difference);
+  LINNET_CHECK(std::isfinite(difference) && difference <= 1e-5 * largest, "the two forms' ", what, " differ by ",
+               difference);
   return difference / largest;
 }
 

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "copy_task/data.h"
+#include "copy_task/evaluation.h"
 #include "linnet/core/atomic_file.h"
 #include "linnet/core/error.h"
 #include "support/curve.h"
@@ -207,6 +208,27 @@ TEST_CASE("copy task batches are a function of seed, stream and step, and all di
   CHECK(first != at(2, Stream::training, 0));
   CHECK(first != at(1, Stream::evaluation, 0));
   CHECK(first != at(1, Stream::demonstration, 0));
+}
+
+TEST_CASE("recurrent and parallel logits may differ by what f32 rounds, relative to the largest of them") {
+  using namespace copy_task;
+  linnet::manual_seed(1);
+  const TaskSize size{64, 10};
+  linnet::models::CausalLM net({.vocab = 12, .dim = 64, .layers = 2, .heads = 4, .max_time = 64});
+  const std::vector<std::vector<int32_t>> strings = demonstration_strings(size, 1, 3);
+  linnet::Tensor& weight = net.head.weight.mutable_value();
+  for (int64_t i = 0; i < weight.numel(); ++i) weight.mutable_data<float>()[i] *= 1e4f;
+  const Copied copied = copy_recurrently(net, strings[0], linnet::Device::cpu);
+  CHECK(copied.logit > 100);
+  CHECK(copied.difference > 1e-4);
+  check_agreement(copied.difference, copied.logit);
+  net.head.bias.mutable_value().mutable_data<float>()[0] = NAN;  // one among good ones
+  CHECK(copy_recurrently(net, strings[0], linnet::Device::cpu).difference == INFINITY);
+
+  check_agreement(0.9e-4, 0.01);
+  check_agreement(0.9e-2, 100);
+  for (const auto& [difference, logit] : {std::pair{1.1e-4, 0.01}, {1.1e-2, 100.0}, {NAN, 1.0}, {INFINITY, INFINITY}})
+    CHECK_THROWS_AS(check_agreement(difference, logit), linnet::Error);
 }
 
 TEST_CASE("a program that runs out of memory says so") {
