@@ -22,7 +22,7 @@ std::string number(double x) {
 
 std::string tick_label(double x) {
   char text[32];
-  if (x >= 1000) return with_commas(std::llround(x));
+  if (x >= 1000 && x < 1e15) return with_commas(std::llround(x));
   std::snprintf(text, sizeof text, "%.6g", x);
   return text;
 }
@@ -36,6 +36,8 @@ std::string escaped(const std::string& text) {
       out += "&lt;";
     else if (c == '>')
       out += "&gt;";
+    else if (static_cast<unsigned char>(c) < ' ')
+      out += ' ';  // XML has no control characters
     else
       out += c;
   }
@@ -125,7 +127,7 @@ std::string polylines(const CurveRun& run, const std::vector<double>& values, co
   };
   for (size_t i = 0; i < values.size(); ++i) {
     if (i % stride && i + 1 != values.size()) continue;
-    if (!std::isfinite(values[i])) {
+    if (!std::isfinite(values[i]) || !std::isfinite(run.steps[i])) {
       flush();
       continue;
     }
@@ -182,7 +184,9 @@ std::string style() {
 std::string curve_svg(const std::vector<CurveRun>& runs, const CurveOptions& options) {
   double last_step = 0;
   for (const CurveRun& run : runs) {
-    for (double step : run.steps) last_step = std::max(last_step, step);
+    for (double step : run.steps) {
+      if (std::isfinite(step)) last_step = std::max(last_step, step);
+    }
   }
   Axis x = linear_axis(0, last_step, 8), loss = loss_axis(runs), accuracy = linear_axis(0, 1, 5);
   const bool legend = runs.size() > 1;

@@ -30,5 +30,9 @@ runs copy_task "${small[@]}" --steps 40 --out a
 runs copy_task "${small[@]}" --steps 40 --attention softmax --out b
 runs "$bin/plot_runs" a b --svg both.svg
 grep -q 'linear, seed 1' both.svg && grep -q 'softmax, seed 1' both.svg || fail "plot_runs shows a legend"
+sed -i 's/"attention": [^,]*/"attention": 3/; s/"lr_drop_at": [^,]*/"lr_drop_at": "late"/' b/settings.json
+runs "$bin/plot_runs" a b --svg both.svg
+sed -i '1s/loss/lost/' b/metrics.csv
+refused 'b/metrics.csv: has no column loss' "$bin/plot_runs" a b --svg both.svg
 refused 'there is no such folder' "$bin/plot_runs" missing --svg both.svg
 refused '--svg' "$bin/plot_runs" a

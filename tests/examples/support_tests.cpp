@@ -142,10 +142,12 @@ TEST_CASE("the curve draws every run, thins long ones and survives odd values") 
   CHECK(two.find("softmax") != std::string::npos);
   for (const CurveRun& odd :
        {CurveRun{"empty", {}, {}, {}}, CurveRun{"one", {5}, {2.4}, {0.1}}, CurveRun{"zero", {1, 2}, {0, 0}, {1, 1}},
-        CurveRun{"inf", {1, 2}, {INFINITY, NAN}, {0, 0}}}) {
+        CurveRun{"inf", {1, 2}, {INFINITY, NAN}, {0, 0}}, CurveRun{"steps", {NAN, INFINITY}, {1, 1}, {0, 0}},
+        CurveRun{"\x01", {1e300, -1e300}, {1e300, 1e-300}, {1e300, -1}}}) {
     const std::string svg = curve_svg({odd}, {.title = odd.name});
     CHECK(svg.find("nan") == std::string::npos);
     CHECK(svg.find("='inf") == std::string::npos);
+    CHECK(svg.find('\x01') == std::string::npos);
     CHECK(svg.substr(svg.size() - 7) == "</svg>\n");
   }
 }
