@@ -3,7 +3,8 @@ source "$(dirname "$0")/common.sh"
 
 # A run that saves at nearly every moment: each resume begins by writing settings and ends by saving.
 runs copy_task "${small[@]}" --steps 1 --out run
-for i in $(seq 1 25); do
+caught=0
+for i in $(seq 1 50); do
   "$bin/copy_task" --resume run --steps $((100000 + i)) >log 2>&1 &
   background=$!
   sleep "0.0$((RANDOM % 10))"
@@ -12,8 +13,10 @@ for i in $(seq 1 25); do
   kill -KILL $background 2>/dev/null
   wait $background 2>/dev/null
   background=
-  runs copy_task --evaluate run
+  [ -z "$(find run -name '*.tmp-*')" ] || caught=$((caught + 1))
+  runs copy_task --copy '1 2' --from run
 done
+echo "50 kills, $caught of them while a file was being written"
 
 # damaged: the checkpoint before it serves.
 runs copy_task "${small[@]}" --steps 20 --out damaged
