@@ -1,9 +1,9 @@
 # A benchmark runs with tiny sizes and its JSON holds what a reader of it relies on; its dump is written.
 #   cmake -DPROGRAM=... -DNAME=... -DWORK=... -P check.cmake
 set(keys_attention gflops peak_gflops peak_percent best_peak_percent ns_per_row)
-set(keys_training_step tokens_per_second peak_bytes growth_bytes tensor_bytes peak_percent)
+set(keys_training_step tokens_per_second start_bytes peak_bytes tensor_bytes peak_percent)
 set(keys_generation peak_percent)
-set(keys_scaling ms_per_sample bytes_per_sample growth_bytes peak_percent)
+set(keys_scaling ms_per_sample bytes_per_sample start_bytes peak_bytes peak_percent)
 set(first_attention both/qkv)
 set(first_training_step softmax)
 set(first_generation batch:1)

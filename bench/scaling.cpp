@@ -55,10 +55,10 @@ void measure(benchmark::State& state, const Case& c, int threads, bench::Scaling
   for (auto _ : state) meter.iteration(bench::seconds_of([&] { work(); }));
   meter.finish(c.flops());
   const double seconds = meter.seconds() / static_cast<double>(c.batch);
-  const double bytes = static_cast<double>(memory.tensor_bytes()) / static_cast<double>(c.batch);
+  const double bytes = memory.tensor_bytes() / static_cast<double>(c.batch);
   state.counters["ms_per_sample"] = 1e3 * seconds;
   state.counters["bytes_per_sample"] = bytes;
-  state.counters["growth_bytes"] = static_cast<double>(memory.growth_bytes());
+  memory.report(state);
   chart.add(c.kind, c.time, seconds, bytes);
 }
 

@@ -82,9 +82,7 @@ void measure(benchmark::State& state, const Sizes& sizes, int threads) {
   const bench::GemmCount gemm = bench::gemm_count();
   meter.finish(sizes.gemm_flops());
   state.counters["tokens_per_second"] = static_cast<double>(sizes.tokens()) / meter.seconds();
-  state.counters["tensor_bytes"] = static_cast<double>(memory.tensor_bytes());
-  state.counters["peak_bytes"] = static_cast<double>(bench::MemoryMark::peak_bytes());
-  state.counters["growth_bytes"] = static_cast<double>(memory.growth_bytes());
+  memory.report(state);
   if (gemm.flops < 0.99 * sizes.gemm_flops() * static_cast<double>(steps))
     return state.SetLabel("not all GEMMs were seen");
   state.counters["gemm_percent"] = bench::Meter::percent(gemm.seconds, meter.seconds() * static_cast<double>(steps));

@@ -1,5 +1,6 @@
 """What all comparisons share: the rounds in turn, the peers' processes, the checks, the table."""
 import argparse
+import importlib.metadata
 import json
 import os
 import re
@@ -95,8 +96,8 @@ def serve(work, options):
             peer.run()
             runs += 1
         seconds = (time.perf_counter() - begin) / runs
-        print(json.dumps({"ms": 1e3 * seconds, "peak_bytes": memory("VmHWM"),
-                          "growth_bytes": memory("VmHWM") - start}), flush=True)
+        print(json.dumps({"ms": 1e3 * seconds, "start_bytes": start,
+                          "peak_bytes": memory("VmHWM")}), flush=True)
 
 
 def run_ours(options, name, *flags):
@@ -162,9 +163,9 @@ def show(case, results):
         ms = median(rounds, "ms")
         line = f"{case.name:20} {'linnet ' if name in case.ours else ''}{name}".ljust(55)
         line += f" {ms:11.4g} {ours / ms:9.3f}"
-        if all("growth_bytes" in one for one in rounds):
-            line += f" {max(r.get('peak_bytes', 0) for r in rounds) / MIB:9.0f}"
-            line += f" {max(r['growth_bytes'] for r in rounds) / MIB:10.0f}"
+        if "peak_bytes" in rounds[-1]:
+            peak, start = (max(one[key] for one in rounds) for key in ("peak_bytes", "start_bytes"))
+            line += f" {peak / MIB:9.0f} {(peak - start) / MIB:10.0f}"
         print(line, flush=True)
 
 
@@ -185,9 +186,8 @@ def main(about, cases, work):
     if options.work:
         return serve(work, options)
 
-    import torch
-    everything = {"threads": options.threads, "rounds": options.rounds, "torch": torch.__version__,
-                  "fast_transformers": "0.4.0", "cases": {}}
+    everything = {"threads": options.threads, "rounds": options.rounds,
+                  "torch": importlib.metadata.version("torch"), "fast_transformers": "0.4.0", "cases": {}}
     chosen = [case for case in cases(options.quick) if re.search(options.filter, case.name)]
     if not chosen:
         sys.exit(f"--filter {options.filter} names no case")

@@ -8,6 +8,12 @@ from causal import Softmax
 from compare import difference
 
 
+# The first step of an optimizer makes PyTorch load its compiler, which is no part of a step's memory.
+first = torch.nn.Parameter(torch.zeros(1))
+first.grad = torch.zeros(1)
+torch.optim.RAdam([first]).step()
+
+
 class Model(torch.nn.Module):
     """Embedding, learned positions, post-norm encoder, head."""
 

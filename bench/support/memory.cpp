@@ -8,10 +8,10 @@
 namespace bench {
 namespace {
 
-int64_t status_bytes(const std::string& key) {
+double status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
-    int64_t kilobytes = 0;
+    double kilobytes = 0;
     if (word == key && status >> kilobytes) return kilobytes * 1024;
   }
   return 0;
@@ -26,7 +26,12 @@ MemoryMark::MemoryMark() {
   start_ = status_bytes("VmRSS:");
 }
 
-int64_t MemoryMark::peak_bytes() { return status_bytes("VmHWM:"); }
-int64_t MemoryMark::tensor_bytes() const { return linnet::memory_stats().peak; }
+double MemoryMark::tensor_bytes() const { return static_cast<double>(linnet::memory_stats().peak); }
+
+void MemoryMark::report(benchmark::State& state) const {
+  state.counters["start_bytes"] = start_;
+  state.counters["peak_bytes"] = status_bytes("VmHWM:");
+  state.counters["tensor_bytes"] = tensor_bytes();
+}
 
 }  // namespace bench

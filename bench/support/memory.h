@@ -1,6 +1,6 @@
 // Memory of this process as the kernel counts it.
 #pragma once
-#include <cstdint>
+#include <benchmark/benchmark.h>
 
 namespace bench {
 
@@ -8,12 +8,13 @@ namespace bench {
 class MemoryMark {
  public:
   MemoryMark();
-  static int64_t peak_bytes();                                    ///< VmHWM: the most that was resident
-  int64_t growth_bytes() const { return peak_bytes() - start_; }  ///< over what was resident at the mark
-  int64_t tensor_bytes() const;  ///< the most that linnet's tensors held since the mark
+  /// The counters start_bytes and peak_bytes, resident at the mark and at most since then, and tensor_bytes, the most
+  /// that linnet's tensors held since then.
+  void report(benchmark::State& state) const;
+  double tensor_bytes() const;
 
  private:
-  int64_t start_;
+  double start_;
 };
 
 }  // namespace bench
