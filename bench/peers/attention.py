@@ -1,5 +1,5 @@
-"""Causal linear attention, forward and backward, 8 heads: ours beside pytorch-fast-transformers' as installed and at its
-strongest."""
+"""Causal linear attention, forward and backward, 8 heads: ours beside pytorch-fast-transformers', as installed and at
+its strongest."""
 from compare import Case, Peer, main
 
 

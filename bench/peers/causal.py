@@ -12,7 +12,7 @@ class Softmax(torch.nn.Module):
 
     def forward(self, queries, keys, values, attn_mask=None, query_lengths=None, key_lengths=None):
         q, k, v = (x.transpose(1, 2) for x in (queries, keys, values))
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).contiguous()
 
 
 class Attention:

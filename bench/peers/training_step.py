@@ -14,7 +14,9 @@ def cases(quick):
         Peer("fast-transformers, installed", "TrainingStep", linear, "linear"),
         Peer("fast-transformers, strongest", "TrainingStep", linear, "linear", strongest=True),
         Peer("PyTorch softmax", "TrainingStep", softmax, "softmax"),
-        Peer("PyTorch softmax, memory kept", "TrainingStep", softmax, "softmax", strongest=True)])
+        Peer("PyTorch softmax, memory kept", "TrainingStep", softmax, "softmax", strongest=True),
+        # Of 33 million hidden units a few are so near 0 that rounding decides ReLU's slope.
+    ], tolerance=1e-3)
 
 
 def work():
