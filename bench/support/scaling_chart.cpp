@@ -25,7 +25,10 @@ chart::Axis decades_of(const std::vector<double>& values) {
 
 /// A tick at every second power of two.
 chart::Axis lengths(double low, double high) {
-  chart::Axis axis{.low = low, .high = std::max(high, 2 * low), .logarithmic = true};
+  chart::Axis axis;
+  axis.low = low;
+  axis.high = std::max(high, 2 * low);
+  axis.logarithmic = true;
   for (double tick = low; tick <= axis.high; tick *= 4) axis.ticks.push_back(tick);
   return axis;
 }
