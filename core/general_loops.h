@@ -111,8 +111,8 @@ void accumulate(int64_t n, const T* __restrict x, T* __restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += x[i];
 }
 template <class T>
-void axpby(int64_t n, T a, const T* x, T b, T* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i] + b * y[i];
+void scale(int64_t n, T a, T* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] *= a;
 }
 
 template <class T>
@@ -264,7 +264,7 @@ constexpr GeneralKernels<T> general_table(decltype(GeneralKernels<T>::gemm) gemm
           where<T>,
           fill<T>,
           accumulate<T>,
-          axpby<T>,
+          scale<T>,
           permute<T>,
           sum<T>,
           max<T>,

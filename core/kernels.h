@@ -37,8 +37,8 @@ struct GeneralKernels {
   void (*where)(const BroadcastLoop& loop, const uint8_t* mask, const T* a, const T* b, T* y);
 
   void (*fill)(int64_t n, T value, T* y);
-  void (*accumulate)(int64_t n, const T* x, T* y);       // y += x
-  void (*axpby)(int64_t n, T a, const T* x, T b, T* y);  // y = a x + b y
+  void (*accumulate)(int64_t n, const T* x, T* y);  // y += x
+  void (*scale)(int64_t n, T a, T* y);              // y *= a
   void (*permute)(const PermuteLoop& loop, const T* x, T* y);
 
   // Reductions of the middle axis: x (outer, n, inner) -> y (outer, inner). Sums are pairwise. n = 0 sums to 0.

@@ -186,6 +186,8 @@ TEST_CASE("a row of NaN, or of NaN and -infinity, has a loss of NaN at every lev
       const std::vector<double> got = loss.to(Dtype::f64).to_vector<double>();
       for (size_t i = 0; i < 3; ++i) CHECK(std::isnan(got[i]));
       CHECK(got[3] == infinity);
+      const Tensor excluded = Tensor::full({2, 2}, -infinity, dtype);
+      CHECK(cross_entropy(excluded, targets.slice(0, 2)).item() == infinity);  // their mean
     }
   });
   CHECK(
