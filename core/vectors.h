@@ -39,7 +39,7 @@ const Vector<T>& at(const T* p) {
 
 /// The first n numbers from x, zeros behind them.
 template <class T>
-Plain<T> load(const T* x, int64_t n) {
+inline __attribute__((always_inline)) Plain<T> load(const T* x, int64_t n) {
   if (n >= kLanes<T>) return at(x);
   Plain<T> v = {};
   for (int64_t l = 0; l < n; ++l) v[l] = x[l];
@@ -48,7 +48,7 @@ Plain<T> load(const T* x, int64_t n) {
 
 /// The first n numbers of v into x.
 template <class T>
-void store(T* x, int64_t n, Plain<T> v) {
+inline __attribute__((always_inline)) void store(T* x, int64_t n, Plain<T> v) {
   if (n >= kLanes<T>) {
     at(x) = v;
   } else {
@@ -56,7 +56,7 @@ void store(T* x, int64_t n, Plain<T> v) {
   }
 }
 
-/// Lane l: of a and its neighbour at distance kHalf where l & kHalf is 0, else of b; the two are added.
+/// Lane l: the sum of lanes l and l ^ kHalf, of a where l & kHalf is 0, else of b.
 template <int kHalf, class V, size_t... l>
 V folded(V a, V b, std::index_sequence<l...>) {
   constexpr int n = sizeof...(l);
@@ -67,7 +67,7 @@ V folded(V a, V b, std::index_sequence<l...>) {
 /// The sum of the lanes of v[i] in lane i, for kCount vectors, a power of two and at most kLanes. In the order of a
 /// binary tree, the same for each i.
 template <class T, int kCount, int kHalf = 1>
-Plain<T> sums(const Plain<T>* v) {
+inline __attribute__((always_inline)) Plain<T> sums(const Plain<T>* v) {
   if constexpr (kHalf == kLanes<T>) {
     return v[0];
   } else {
@@ -93,7 +93,7 @@ void exchange(V& a, V& b, std::index_sequence<l...>) {
 
 /// kLanes vectors as a square matrix: transposed in place.
 template <class T, int kHalf = 1>
-void transpose(Plain<T>* v) {
+inline __attribute__((always_inline)) void transpose(Plain<T>* v) {
   if constexpr (kHalf < kLanes<T>) {
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes<T>; ++i) {
