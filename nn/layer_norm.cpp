@@ -15,4 +15,6 @@ LayerNorm::LayerNorm(Module& parent, std::string name, const Options& options)
 
 Variable LayerNorm::operator()(const Variable& x) const { return layer_norm(x, weight, bias, eps_); }
 
+void LayerNorm::into(const Tensor& x, Tensor& y) const { layer_norm_into(x, weight.value(), bias.value(), eps_, y); }
+
 }  // namespace linnet::nn
