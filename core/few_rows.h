@@ -37,8 +37,6 @@ struct FewRows {
 // ---- up to kDotRows rows: dot products. A row of B is read from its beginning to its end, one after the other, which
 // is what a processor reads ahead best.
 
-template <class T>
-constexpr int kSums = kLanes<T> < 8 ? kLanes<T> : 8;
 constexpr int64_t kDotRows = 8;
 
 /// Rows i .. i+kRows-1 of A by one row of B.
@@ -68,31 +66,29 @@ inline __attribute__((always_inline)) void dots(const FewRows<T>& p, const T* a,
   }
 }
 
-/// Rows i .. i+kRows-1 of A by as many rows of B, from j on, as their sums fill kSums lanes.
+/// Rows i .. i+kRows-1 of A by as many rows of B, from j on, as their sums fill a vector.
 template <class T, int kRows>
 void dot_tile(const FewRows<T>& p, int64_t i, int64_t j) {
-  constexpr int kColumns = kSums<T> / kRows;
-  Plain<T> product[kSums<T>];
-#pragma GCC unroll 8
+  constexpr int kColumns = kLanes<T> / kRows;
+  Plain<T> product[kLanes<T>];
+#pragma GCC unroll 16  // a branch of its own for the end of each row: one for all is guessed wrong often
   for (int x = 0; x < kColumns; ++x) dots<T, kRows>(p, p.a + i * p.lda, p.b_row(j + x), product + x * kRows);
-  const Plain<T> all = sums<T, kSums<T>>(product);
+  const Plain<T> all = sums<T, kLanes<T>>(product);
   const int64_t count = p.n - j < kColumns ? p.n - j : kColumns;
+  if constexpr (kRows == 1) return p.write(i, j, count, all, true);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     Plain<T> row = {};
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int x = 0; x < kColumns; ++x) row[x] = all[x * kRows + r];
-    for (int64_t x = 0; x < count; ++x) {
-      T& to = p.c[(i + r) * p.ldc + j + x];
-      to = p.alpha * row[x] + (p.beta == 0 ? T(0) : p.beta * to);
-    }
+    p.write(i + r, j, count, row, true);
   }
 }
 
 template <class T, int kRows>
 int64_t dot_rows(const FewRows<T>& p, int64_t i, int64_t j, int64_t columns) {
   for (; i + kRows <= p.m; i += kRows)
-    for (int64_t x = j; x < p.n && x < j + columns; x += kSums<T> / kRows) dot_tile<T, kRows>(p, i, x);
+    for (int64_t x = j; x < p.n && x < j + columns; x += kLanes<T> / kRows) dot_tile<T, kRows>(p, i, x);
   if constexpr (kRows > 1) return dot_rows<T, kRows / 2>(p, i, j, columns);
   return i;
 }
@@ -197,7 +193,7 @@ template <class T>
 void few_rows(const FewRows<T>& p) {
   if (p.m > kDotRows) return panels<T>(p, 0);
   constexpr int64_t kColumns = 64;  // rows of B that stay in the first cache while other rows of A are there
-  for (int64_t j = 0; j < p.n; j += kColumns) dot_rows<T, kSums<T>>(p, 0, j, kColumns);
+  for (int64_t j = 0; j < p.n; j += kColumns) dot_rows < T, kLanes<T><8 ? kLanes<T> : 8>(p, 0, j, kColumns);
 }
 
 }  // namespace
