@@ -23,11 +23,10 @@ double dot(const Tensor& a, const Tensor& b) {
   return total;
 }
 
-/// <seed, f(inputs)> with nothing recorded.
-double value_at(const Function& f, const std::vector<Tensor>& inputs, const Tensor& seed, bool training) {
+/// f(inputs), of constants: nothing is recorded, on a tape that may train.
+Tensor value_at(const Function& f, const std::vector<Tensor>& inputs, bool training) {
   Tape tape({.training = training});
-  Tape::Pause pause;
-  return dot(seed, f({inputs.begin(), inputs.end()}).value());
+  return f({inputs.begin(), inputs.end()}).value();
 }
 
 /// The gradients of <seed, f(inputs)> by the tape.
@@ -53,7 +52,7 @@ double numeric_slope(const Function& f, const std::vector<Tensor>& inputs, size_
     at[which] = inputs[which].clone();
     double* x = at[which].mutable_data<double>();
     for (int64_t i = 0; i < at[which].numel(); ++i) x[i] += distance * direction.data<double>()[i];
-    return value_at(f, at, seed, options.training);
+    return dot(seed, value_at(f, at, options.training));
   };
   return (moved(options.step) - moved(-options.step)) / (2 * options.step);
 }
@@ -67,14 +66,10 @@ Tensor unit(const Tensor& like, int64_t i) {
 }  // namespace
 
 double gradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+  LINNET_CHECK(f, "gradcheck: no function given");
   for (size_t i = 0; i < inputs.size(); ++i)
     LINNET_CHECK(inputs[i].dtype() != Dtype::f32, "gradcheck: input ", i, " is f32, f64 wanted");
-  Tensor y;
-  {
-    Tape tape({.training = options.training});
-    Tape::Pause pause;
-    y = f({inputs.begin(), inputs.end()}).value();
-  }
+  const Tensor y = value_at(f, inputs, options.training);
   LINNET_CHECK(y.dtype() == Dtype::f64, "gradcheck: the function gave ", y.dtype(), ", f64 wanted");
   int64_t elements = 0;
   for (const Tensor& x : inputs)

@@ -85,12 +85,24 @@ void TapeState::send(const Edge& edge, Tensor grad, const Node& from, size_t inp
   }
 }
 
+/// Throws where a tensor was changed since an op kept it that a gradient of these outputs may come to.
+void TapeState::check_kept(const std::vector<Variable>& outputs) const {
+  std::vector<bool> reached(nodes.size());
+  for (const Variable& y : outputs) reached[static_cast<size_t>(y.state().node)] = true;
+  for (size_t n = nodes.size(); n-- > 0;) {
+    if (!reached[n]) continue;
+    const Node& node = nodes[n];
+    for (const Edge& edge : node.inputs)
+      if (edge.node >= 0) reached[static_cast<size_t>(edge.node)] = true;
+    for (size_t i = 0; i < node.kept.size(); ++i)
+      LINNET_CHECK(!node.kept[i].defined() || node.kept[i].storage()->version() == node.versions[i], node.op,
+                   ": a tensor of shape ", node.kept[i].shape(),
+                   " that it kept for backward was changed since; change a clone() of it instead");
+  }
+}
+
 void TapeState::run(Node& node) {
   auto start = Clock::now();
-  for (size_t i = 0; i < node.kept.size(); ++i)
-    LINNET_CHECK(!node.kept[i].defined() || node.kept[i].storage()->version() == node.versions[i], node.op,
-                 ": a tensor of shape ", node.kept[i].shape(),
-                 " that it kept for backward was changed since; change a clone() of it instead");
   std::vector<Tensor> dys = std::move(node.dys);
   Gradients grads = node.backward(dys, node.kept);
   dys.clear();
@@ -114,6 +126,7 @@ void TapeState::backward(const std::vector<Variable>& outputs, std::vector<Tenso
                  seeds[i].dtype(), " ", seeds[i].shape(), " for an output ", outputs[i].dtype(), " ",
                  outputs[i].shape());
   }
+  check_kept(outputs);
   ended = true;
   Node start{};
   start.op = "backward";
@@ -214,6 +227,6 @@ Tape::Pause::~Pause() {
 }
 
 bool recording() { return current() && current()->live(); }
-bool training() { return current() && !current()->ended && current()->options.training; }
+bool training() { return recording() && current()->options.training; }
 
 }  // namespace linnet

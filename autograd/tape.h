@@ -47,6 +47,8 @@ class Tape {
 
   /// Adds d loss / d leaf to the gradient of every leaf. Frees each op as it goes and ends the tape: afterwards nothing
   /// is recorded, and a second backward is an error. A loss with more than one element wants a seed of its shape.
+  /// Throws before any gradient has moved where an op that it needs kept a tensor that was changed since; where an op's
+  /// own way back throws, the tape has ended all the same, and the leaves hold what came so far: clear their gradients.
   void backward(const Variable& loss);
   void backward(const Variable& output, const Tensor& seed);
   /// Several outputs at once, each with its own seed.
@@ -55,7 +57,7 @@ class Tape {
   TapeReport report() const;   ///< still there after backward
   int64_t bytes_kept() const;  ///< held now for the way back, each storage once
 
-  /// In its scope nothing is recorded on the tape that was the innermost when it began.
+  /// In its scope nothing is recorded on the tape that was the innermost when it began, and training() is false.
   class Pause {
    public:
     Pause();
@@ -74,6 +76,6 @@ class Tape {
 };
 
 bool recording();  ///< a tape is in scope on this thread, has not ended, and is not paused
-bool training();   ///< the innermost tape trains; false without a tape
+bool training();   ///< recording(), on a tape that trains: what dropout asks
 
 }  // namespace linnet

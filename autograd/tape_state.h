@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Output {
 };
 
 struct Node {
-  const char* op;
+  std::string op;
   std::vector<Edge> inputs;
   std::vector<Tensor> kept;
   std::vector<uint64_t> versions;  // of the kept tensors, when they were kept
@@ -53,6 +54,7 @@ struct TapeState {
   Edge edge_of(const Variable& x) const;
   void hold(Node& node, std::span<const Tensor> tensors);
   void release(Node& node);
+  void check_kept(const std::vector<Variable>& outputs) const;
   void run(Node& node);
   void send(const Edge& edge, Tensor grad, const Node& from, size_t input);
   void backward(const std::vector<Variable>& outputs, std::vector<Tensor> seeds);

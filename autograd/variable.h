@@ -49,6 +49,7 @@ class Variable {
   Variable detach() const { return Variable(value()); }  ///< a constant that shares the memory
 
   bool same_as(const Variable& other) const { return state_ == other.state_; }
+  long owners() const { return state_.use_count(); }  ///< how many handles are the same as this
   detail::VariableState& state() const;
 
  private:

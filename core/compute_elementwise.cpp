@@ -199,11 +199,10 @@ void add_row_inplace(Tensor& y, const Tensor& row) {
 
 void scale_inplace(Tensor& y, double factor) {
   with_float("scale", y.dtype(), [&]<class T>() {
-    auto kernel = general_kernels<T>(y.device()).axpby;
+    auto kernel = general_kernels<T>(y.device()).scale;
     T* out = y.mutable_data<T>();
-    parallel_for(y.numel(), kCheap, [&](int64_t begin, int64_t end) {
-      kernel(end - begin, static_cast<T>(factor), out + begin, T(0), out + begin);
-    });
+    parallel_for(y.numel(), kCheap,
+                 [&](int64_t begin, int64_t end) { kernel(end - begin, static_cast<T>(factor), out + begin); });
   });
 }
 

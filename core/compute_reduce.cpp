@@ -40,6 +40,23 @@ Plan plan_reduction(const Tensor& x, const bool* reduced) {
   return plan;
 }
 
+constexpr int64_t kRowsTogether = 256;
+
+/// The sum of n rows, in blocks whose size does not depend on the threads that share them.
+template <class T, class Kernel>
+void sum_rows(int64_t n, int64_t inner, const T* x, T* y, Kernel kernel) {
+  const int64_t blocks = (n + kRowsTogether - 1) / kRowsTogether;
+  Tensor partial = Tensor::empty({blocks, inner}, dtype_of<T>);
+  T* sums = partial.mutable_data<T>();
+  parallel_for(blocks, 0.5 * static_cast<double>(kRowsTogether * inner), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * kRowsTogether;
+      kernel(1, std::min(kRowsTogether, n - first), inner, x + first * inner, sums + b * inner);
+    }
+  });
+  kernel(1, blocks, inner, sums, y);
+}
+
 }  // namespace
 
 Tensor reduce(Reduction kind, const Tensor& x, std::span<const int64_t> axes, bool keep) {
@@ -63,6 +80,9 @@ Tensor reduce(Reduction kind, const Tensor& x, std::span<const int64_t> axes, bo
     auto kernel = kind == Reduction::sum ? table.sum : kind == Reduction::max ? table.max : table.min;
     const T* in = plan.x.data<T>();
     T* out = y.mutable_data<T>();
+    if (kind == Reduction::sum && plan.outer == 1 && plan.n > 2 * kRowsTogether) {
+      return sum_rows(plan.n, plan.inner, in, out, kernel);
+    }
     parallel_for(plan.outer, 0.5 * static_cast<double>(plan.n * plan.inner), [&](int64_t begin, int64_t end) {
       kernel(end - begin, plan.n, plan.inner, in + begin * plan.n * plan.inner, out + begin * plan.inner);
     });

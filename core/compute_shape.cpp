@@ -110,17 +110,17 @@ Tensor concat(std::span<const Tensor> parts, int64_t axis) {
   LINNET_CHECK(!parts.empty(), "concat: no tensors given");
   const Tensor& first = parts[0];
   int a = normal_axis("concat", axis, first.rank());
-  int64_t total = 0;
+  Shape shape = first.shape().with(a, 0);
   for (const Tensor& part : parts) {
     check_same_device("concat", first, part);
     check_same_dtype("concat", first, part);
-    LINNET_CHECK(part.rank() == first.rank() && part.shape().with(a, 0) == first.shape().with(a, 0),
+    LINNET_CHECK(part.rank() == first.rank() && part.shape().with(a, first.shape()[a]) == first.shape(),
                  "concat: ", part.shape(), " does not fit ", first.shape(), " along axis ", axis);
-    total += part.shape()[a];
+    shape.set(a, shape[a] + part.shape()[a]);
   }
   check_cpu(first);
-  Tensor y = Tensor::empty(first.shape().with(a, total), first.dtype(), first.device());
-  int64_t outer = first.shape().first(a).numel();
+  Tensor y = Tensor::empty(shape, first.dtype(), first.device());
+  int64_t total = shape[a], outer = first.shape().first(a).numel();
   int64_t unit = first.shape().last(first.rank() - a - 1).numel() * size_of(first.dtype());
   char* out = static_cast<char*>(y.mutable_raw());
   for (const Tensor& part : parts) {
@@ -170,7 +170,9 @@ void check_indices(const char* op, const Tensor& index, int64_t rows) {
 Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index) {
   LINNET_CHECK(table.rank() >= 1, op, ": the table is a scalar, rows wanted");
   check_same_device(op, table, index);
-  check_indices(op, index, table.size(0));
+  LINNET_CHECK(index.rank() + table.rank() - 1 <= kMaxRank, op, ": index ", index.shape(), " into rows of ",
+               table.shape(), " given, together more than ", kMaxRank, " axes");
+  check_indices(op, index, table.shape()[0]);
   Shape shape = index.shape();
   for (int d = 1; d < table.rank(); ++d) shape.push_back(table.shape()[d]);
   Tensor y = Tensor::empty(shape, table.dtype(), table.device());

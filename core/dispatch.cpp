@@ -21,6 +21,7 @@ bool available(Level level) {
 }
 
 void check_available(Level level) {
+  LINNET_CHECK(level >= Level::plain && level <= Level::avx512, "force_level: no level ", static_cast<int>(level));
   LINNET_CHECK(available(level), "force_level: ", name(level),
                " is not on this machine or not in this build; the best is ", name(best_level()));
 }

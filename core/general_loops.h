@@ -111,8 +111,8 @@ void accumulate(int64_t n, const T* __restrict x, T* __restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += x[i];
 }
 template <class T>
-void axpby(int64_t n, T a, const T* x, T b, T* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i] + b * y[i];
+void scale(int64_t n, T a, T* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] *= a;
 }
 
 template <class T>
@@ -132,8 +132,8 @@ void permute(const PermuteLoop& loop, const T* x, T* y) {
   });
 }
 
-constexpr int kLanes = 16;    // partial results of a row, so that the loop over it is vectorised
-constexpr int kColumns = 64;  // columns reduced together
+constexpr int kLanes = 16;     // partial results of a row, so that the loop over it is vectorised
+constexpr int kColumns = 512;  // columns reduced together: pieces of rows long enough for the memory to stream
 
 /// Pairwise: halves until 256 numbers are left, then sixteen running sums.
 template <class T>
@@ -264,7 +264,7 @@ constexpr GeneralKernels<T> general_table(decltype(GeneralKernels<T>::gemm) gemm
           where<T>,
           fill<T>,
           accumulate<T>,
-          axpby<T>,
+          scale<T>,
           permute<T>,
           sum<T>,
           max<T>,

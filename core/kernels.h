@@ -37,8 +37,8 @@ struct GeneralKernels {
   void (*where)(const BroadcastLoop& loop, const uint8_t* mask, const T* a, const T* b, T* y);
 
   void (*fill)(int64_t n, T value, T* y);
-  void (*accumulate)(int64_t n, const T* x, T* y);       // y += x
-  void (*axpby)(int64_t n, T a, const T* x, T b, T* y);  // y = a x + b y
+  void (*accumulate)(int64_t n, const T* x, T* y);  // y += x
+  void (*scale)(int64_t n, T a, T* y);              // y *= a
   void (*permute)(const PermuteLoop& loop, const T* x, T* y);
 
   // Reductions of the middle axis: x (outer, n, inner) -> y (outer, inner). Sums are pairwise. n = 0 sums to 0.
@@ -60,16 +60,12 @@ struct GeneralKernels {
                int64_t ldb, T beta, T* c, int64_t ldc);
 };
 
+/// Which levels there are is known inside the library only.
+template <class T>
+const GeneralKernels<T>& general_kernels(Device device);
+
 using GeneralF32 = GeneralKernels<float>;
 using GeneralF64 = GeneralKernels<double>;
 }  // namespace linnet
 LINNET_DECLARE_LEVELS(GeneralF32, general_f32)
 LINNET_DECLARE_LEVELS(GeneralF64, general_f64)
-
-namespace linnet {
-template <class T>
-const GeneralKernels<T>& general_kernels(Device device) {
-  static constexpr FloatInstances<GeneralKernels> instances = LINNET_FLOAT_INSTANCES(general);
-  return instances.of<T>(device);
-}
-}  // namespace linnet

@@ -1,7 +1,9 @@
 #include "linnet/core/random.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <utility>
 
 #include "linnet/core/error.h"
 #include "linnet/core/threads.h"
@@ -36,16 +38,21 @@ double normal_at(uint64_t seed, uint64_t stream, uint64_t i) {
   return radius * (i % 2 ? std::sin(angle) : std::cos(angle));
 }
 
+void check(const char* op, Dtype dtype, std::initializer_list<std::pair<const char*, double>> numbers) {
+  if (!is_float(dtype)) fail_not_float(op, dtype);
+  const double most = dtype == Dtype::f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  for (const auto& [name, number] : numbers)
+    LINNET_CHECK(std::abs(number) <= most, op, ": ", name, " ", number, " given, a finite ", dtype, " wanted");
+}
+
 template <class F>
-Tensor generate(const char* op, const Shape& shape, Dtype dtype, double nanoseconds, F&& value) {
-  Tensor y = Tensor::empty(shape, dtype);
-  with_float(op, dtype, [&]<class T>() {
+void fill(Tensor& y, double nanoseconds, F&& value) {
+  with_float("random", y.dtype(), [&]<class T>() {
     T* out = y.mutable_data<T>();
     parallel_for(y.numel(), nanoseconds, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(value(static_cast<uint64_t>(i)));
     });
   });
-  return y;
 }
 
 }  // namespace
@@ -59,6 +66,7 @@ uint64_t stream_of(std::string_view name) {
 }
 
 uint64_t Generator::take(int64_t words) {
+  LINNET_CHECK(words >= 0, "random: ", words, " words to take, 0 or more wanted");
   uint64_t first = offset;
   offset += static_cast<uint64_t>(words);
   return first;
@@ -78,18 +86,23 @@ int64_t Generator::below(int64_t n) {
 }
 
 Tensor Generator::uniform(const Shape& shape, double low, double high, Dtype dtype) {
+  check("uniform", dtype, {{"low", low}, {"high", high}});
   LINNET_CHECK(low <= high, "uniform: low ", low, " is above high ", high);
-  uint64_t first = take(shape.numel());
-  return generate("uniform", shape, dtype, 20,
-                  [&](uint64_t i) { return low + (high - low) * unit_interval(random_word(seed, stream, first + i)); });
+  LINNET_CHECK(std::isfinite(high - low), "uniform: from low ", low, " to high ", high, " is too far");
+  Tensor y = Tensor::empty(shape, dtype);  // words are taken after it: a call that fails takes none
+  uint64_t first = take(y.numel());
+  fill(y, 20, [&](uint64_t i) { return low + (high - low) * unit_interval(random_word(seed, stream, first + i)); });
+  return y;
 }
 
 Tensor Generator::normal(const Shape& shape, double mean, double std, Dtype dtype) {
+  check("normal", dtype, {{"mean", mean}, {"standard deviation", std}});
   LINNET_CHECK(std >= 0, "normal: standard deviation ", std, " is negative");
+  Tensor y = Tensor::empty(shape, dtype);
   offset += offset % 2;  // pairs begin at even offsets
-  uint64_t first = take(shape.numel());
-  return generate("normal", shape, dtype, 60,
-                  [&](uint64_t i) { return mean + std * normal_at(seed, stream, first + i); });
+  uint64_t first = take(y.numel());
+  fill(y, 60, [&](uint64_t i) { return mean + std * normal_at(seed, stream, first + i); });
+  return y;
 }
 
 Generator& default_generator() {

@@ -23,9 +23,10 @@ uint64_t stream_of(std::string_view name);
 struct Generator {
   uint64_t seed = 0, stream = 0, offset = 0;
 
-  uint64_t take(int64_t words);  ///< reserves words; returns the offset of the first
+  uint64_t take(int64_t words);  ///< reserves words, 0 or more; returns the offset of the first
   double uniform();              ///< in (0, 1)
   int64_t below(int64_t n);      ///< in 0 .. n-1, without bias; throws where n < 1
+  /// These two throw, and take nothing, where a bound (or mean, or std) is not finite or does not fit the dtype.
   Tensor uniform(const Shape& shape, double low, double high, Dtype dtype = Dtype::f32);
   Tensor normal(const Shape& shape, double mean, double std, Dtype dtype = Dtype::f32);
 };

@@ -79,8 +79,11 @@ class Reader {
     if (field_ == "data_offsets") {
       if (count_ < 2) (count_ == 0 ? entry.begin : entry.end) = value;
     } else {
-      if (count_ == kMaxRank) refuse("more than " + std::to_string(kMaxRank) + " axes");
-      entry.shape.push_back(static_cast<int64_t>(value));
+      try {
+        entry.shape.push_back(static_cast<int64_t>(value));
+      } catch (const Error& error) {
+        refuse(error.what());
+      }
     }
     ++count_;
     return true;

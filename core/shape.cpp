@@ -11,24 +11,48 @@ namespace linnet {
 Shape::Shape(std::initializer_list<int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
 
 Shape::Shape(std::span<const int64_t> sizes) {
-  for (int64_t size : sizes) push_back(size);
+  LINNET_CHECK(sizes.size() <= kMaxRank, "shape: ", sizes.size(), " axes given, at most ", kMaxRank, " wanted");
+  std::copy(sizes.begin(), sizes.end(), sizes_);
+  rank_ = static_cast<int>(sizes.size());
+  check();
+}
+
+void Shape::check() const {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  int64_t n = 1;
+  for (int i = 0; i < rank_; ++i) {
+    LINNET_CHECK(sizes_[i] >= 0, "shape: size ", sizes_[i], " of axis ", i, " is negative");
+    LINNET_CHECK(!__builtin_mul_overflow(n, std::max<int64_t>(1, sizes_[i]), &n) && n < kMost, "shape: ", *this,
+                 " has too many elements");
+  }
+}
+
+void Shape::throw_no_axis(int i) const {
+  fail("shape: axis ", i, " of ", *this, ", which has ", rank_, rank_ == 1 ? " axis" : " axes",
+       "; size(-1) is the last one's size");
 }
 
 int64_t Shape::size(int axis) const { return sizes_[normal_axis("shape", axis, rank_)]; }
 
 int64_t Shape::numel() const {
   int64_t n = 1;
-  for (int64_t size : *this)
-    if (size == 0) return 0;
-  for (int64_t size : *this)
-    LINNET_CHECK(!__builtin_mul_overflow(n, size, &n), "shape: ", *this, " has too many elements");
+  for (int64_t size : *this) n *= size;
   return n;
 }
 
 void Shape::push_back(int64_t size) {
-  LINNET_CHECK(rank_ < kMaxRank, "shape: more than ", kMaxRank, " axes");
-  LINNET_CHECK(size >= 0, "shape: size ", size, " of axis ", rank_, " is negative");
-  sizes_[rank_++] = size;
+  LINNET_CHECK(rank_ < kMaxRank, "shape: ", rank_ + 1, " axes given, at most ", kMaxRank, " wanted");
+  Shape s = *this;
+  s.sizes_[s.rank_++] = size;
+  s.check();
+  *this = s;
+}
+
+void Shape::set(int axis, int64_t size) {
+  Shape s = *this;
+  s.sizes_[normal_axis("shape", axis, rank_)] = size;
+  s.check();
+  *this = s;
 }
 
 Shape Shape::first(int count) const { return Shape(std::span(sizes_, std::clamp(count, 0, rank_))); }
@@ -39,7 +63,7 @@ Shape Shape::last(int count) const {
 
 Shape Shape::with(int axis, int64_t size) const {
   Shape s = *this;
-  s.sizes_[normal_axis("shape", axis, rank_)] = size;
+  s.set(axis, size);
   return s;
 }
 

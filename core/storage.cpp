@@ -1,6 +1,8 @@
 // The caching allocator: freed blocks wait in a list for their size class and serve the next request of that class.
 #include "linnet/core/storage.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -26,6 +28,12 @@ int64_t size_class(int64_t bytes) {
 
 class CpuAllocator {
  public:
+  /// Never destroyed: tensors in static variables may outlive everything else.
+  static CpuAllocator& instance() {
+    static CpuAllocator& cpu = *new CpuAllocator;
+    return cpu;
+  }
+
   void* allocate(int64_t bytes) {
     LINNET_CHECK(bytes <= kMost, "storage: no memory for ", bytes, " bytes on cpu");
     int64_t rounded = size_class(bytes);
@@ -75,6 +83,12 @@ class CpuAllocator {
   }
 
  private:
+  // A fork waits until no thread is in here: in the child, none would be left to unlock.
+  CpuAllocator() {
+    const auto unlock = [] { instance().mutex_.unlock(); };
+    pthread_atfork([] { instance().mutex_.lock(); }, unlock, unlock);
+  }
+
   void release() {
     for (auto& [size, blocks] : cached_) {
       for (void* block : blocks) std::free(block);
@@ -88,11 +102,9 @@ class CpuAllocator {
   MemoryStats stats_;
 };
 
-// Never destroyed: tensors in static variables may outlive everything else.
 CpuAllocator& allocator(Device device) {
-  static CpuAllocator& cpu = *new CpuAllocator;
   if (device != Device::cpu) throw_no_cuda();
-  return cpu;
+  return CpuAllocator::instance();
 }
 
 }  // namespace

@@ -32,9 +32,7 @@ Tensor Tensor::empty(const Shape& shape, Dtype dtype, Device device) {
   t.shape_ = shape;
   t.numel_ = shape.numel();
   t.dtype_ = dtype;
-  int64_t bytes;
-  LINNET_CHECK(!__builtin_mul_overflow(t.numel_, size_of(dtype), &bytes), "tensor: ", shape, " is too large");
-  t.storage_ = std::make_shared<Storage>(bytes, device);
+  t.storage_ = std::make_shared<Storage>(t.bytes(), device);
   return t;
 }
 
@@ -144,7 +142,7 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
   LINNET_CHECK(rank() >= 1, "slice: a scalar has no axis");
   LINNET_CHECK(0 <= begin && begin <= end && end <= shape_[0], "slice: rows ", begin, " to ", end, " of ", shape_);
   Tensor t = *this;
-  t.shape_[0] = end - begin;
+  t.shape_.set(0, end - begin);
   t.numel_ = t.shape_.numel();
   if (shape_[0] > 0) t.offset_ += begin * (numel_ / shape_[0]) * size_of(dtype_);
   return t;

@@ -55,7 +55,8 @@ class Tensor {
     check_access(dtype_of<T>);
     return reinterpret_cast<const T*>(static_cast<const char*>(storage_->data()) + offset_);
   }
-  /// Write access: raises the storage's version, so that the tape notices a changed tensor.
+  /// Write access: raises the storage's version, so that the tape notices a changed tensor. It does so here and not at
+  /// each write: ask for the pointer anew after a forward pass, or the way back works with what nobody saw change.
   template <class T>
   T* mutable_data() {
     check_access(dtype_of<T>);

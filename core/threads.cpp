@@ -18,9 +18,11 @@ namespace {
 constexpr double kWorthwhile = 100e3;  // nanoseconds: a parallel region for less is slower than one thread
 
 std::atomic<int> threads = 0;  // 0: not asked for yet
+std::atomic<bool> forked = false;
 
-// libgomp's pool does not survive a fork: the child goes on with one thread.
+// libgomp's pool does not survive a fork, and would be waited for in vain: the child goes on with one thread.
 void after_fork_in_child() {
+  forked = true;
   threads = 1;
   openblas_set_num_threads(1);
 }
@@ -28,6 +30,7 @@ void after_fork_in_child() {
 int start(int n) {
   static const int registered = pthread_atfork(nullptr, nullptr, after_fork_in_child);
   (void)registered;
+  if (forked) n = 1;
   openblas_set_num_threads(n);
   threads = n;
   return n;

@@ -5,7 +5,9 @@
 
 namespace linnet {
 
-void set_num_threads(int n);  ///< at least 1; the default is the number of cores (or OMP_NUM_THREADS)
+/// At least 1; the default is the number of cores (or OMP_NUM_THREADS). A forked child keeps to one thread, whatever it
+/// asks for: the pool of its parent's threads is not there.
+void set_num_threads(int n);
 int num_threads();
 
 /// Runs body(begin, end) over a partition of 0 .. n-1, on several threads only where the whole is worth it:

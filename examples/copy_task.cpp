@@ -3,11 +3,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <string>
 
 #include "copy_task/evaluation.h"
 #include "copy_task/trainer.h"
-#include "linnet/core/atomic_file.h"
 #include "linnet/core/random.h"
 #include "linnet/core/safetensors.h"
 #include "linnet/core/storage.h"
@@ -37,27 +38,36 @@ void print_score(const Score& score) {
 }
 
 int say_how_to_go_on(const RunDirectory& run, int64_t step) {
-  std::cout << "Stopped after step " << example::with_commas(step) << "; copy_task --resume " << run.path()
-            << " goes on" << std::endl;
+  std::ostream& out = std::cout ? std::cout : std::cerr;
+  out << "Stopped after step " << example::with_commas(step) << "; copy_task --resume " << run.path() << " goes on"
+      << std::endl;
   return example::kInterrupted;
 }
 
-int train(const Settings& settings, const RunDirectory& run, const linnet::StateDict* checkpoint) {
+/// What a resumed run goes on from.
+struct Earlier {
+  example::Checkpoint checkpoint;
+  std::string metrics;
+};
+
+/// make_run is called once everything else stands: what fails before that leaves no folder.
+int train(const Settings& settings, const Earlier* earlier, const std::function<RunDirectory()>& make_run) {
   linnet::set_num_threads(static_cast<int>(settings.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings.seed));
   CausalLM net(settings.model());
   net.to(device_of(settings));
-  Trainer trainer(net, settings, run);
-  if (checkpoint) trainer.restore(*checkpoint);
+  Trainer trainer(net, settings);
+  if (earlier) trainer.restore(earlier->checkpoint, earlier->metrics);
+  const RunDirectory run = make_run();
   std::cout << "Copy task, " << settings.attention << " attention: " << settings.layers << " layers, " << settings.heads
             << " heads, dim " << settings.dim << ", " << example::with_commas(net.parameter_count()) << " parameters, "
             << settings.threads << (settings.threads == 1 ? " thread" : " threads") << "; all files go to "
             << run.path() << std::endl;
-  if (checkpoint) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
+  if (earlier) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
 
   const example::InterruptGuard guard;
   linnet::reset_peak(device_of(settings));
-  if (!trainer.train(guard)) return say_how_to_go_on(run, trainer.step());
+  if (!trainer.train(run, guard)) return say_how_to_go_on(run, trainer.step());
   const int64_t peak_bytes = linnet::memory_stats(device_of(settings)).peak;
   linnet::save_safetensors(run.file("model.safetensors"), net.state_dict());
 
@@ -66,7 +76,7 @@ int train(const Settings& settings, const RunDirectory& run, const linnet::State
   const Score score = evaluate(net, size, seed, device_of(settings), [&] { return guard.interrupted(); });
   if (guard.interrupted()) return say_how_to_go_on(run, trainer.step());
   print_score(score);
-  trainer.save_curve(percent(score.accuracy) + " on fresh sequences");
+  const bool drawn = trainer.save_curve(run, percent(score.accuracy) + " on fresh sequences");
   run.save_json("summary.json", {{"attention", settings.attention},
                                  {"seed", settings.seed},
                                  {"steps", trainer.step()},
@@ -77,16 +87,19 @@ int train(const Settings& settings, const RunDirectory& run, const linnet::State
                                  {"peak_bytes", peak_bytes},
                                  {"threads", settings.threads}});
   show_copies(net, demonstration_strings(size, seed, 3), device_of(settings));
-  std::cout << "The curve is " << run.file("curve.svg") << std::endl;
+  if (drawn) std::cout << "The curve is " << run.file("curve.svg") << std::endl;
   return 0;
 }
 
 int resume(const Flags& flags) {
-  const RunDirectory from = RunDirectory::open(flags.resume);
+  RunDirectory from = RunDirectory::open(flags.resume);
+  std::error_code ignored;
+  const bool in_place = flags.out.empty() || std::filesystem::equivalent(flags.out, from.path(), ignored);
+  if (in_place) from.lock();
   const Settings before = settings_from_json(from.settings(), from.file("settings.json"));
   const Settings settings = flags.settings_of(before, from.path(), true);
-  const linnet::StateDict checkpoint = example::Checkpoints(from.path()).load();
-  const uint64_t done = checkpoint.integer("training.step");
+  Earlier earlier{example::Checkpoints(from.path()).load(), ""};
+  const uint64_t done = step_of(earlier.checkpoint);
   LINNET_CHECK(done <= static_cast<uint64_t>(settings.steps), "--steps ", settings.steps, ": the run in ", from.path(),
                " is at step ", done, " already; give at least as many");
   const int64_t step = static_cast<int64_t>(done);
@@ -94,14 +107,14 @@ int resume(const Flags& flags) {
     std::cout << from.path() << " has done its " << example::with_commas(step)
               << " steps; a larger --steps trains on from there" << std::endl;
   }
-  std::error_code ignored;
-  if (flags.out.empty() || std::filesystem::equivalent(flags.out, from.path(), ignored)) {
+  // In place, lost metrics are no reason not to go on.
+  const std::string metrics = from.file("metrics.csv");
+  if (!in_place || std::filesystem::exists(metrics, ignored)) earlier.metrics = example::read_text(metrics);
+  return train(settings, &earlier, [&] {
+    if (!in_place) return RunDirectory::create(flags.out, to_json(settings));
     from.save_settings(to_json(settings));
-    return train(settings, from, &checkpoint);
-  }
-  const RunDirectory run = RunDirectory::create(flags.out, to_json(settings));
-  linnet::write_file(run.file("metrics.csv"), example::read_text(from.file("metrics.csv")));
-  return train(settings, run, &checkpoint);
+    return from;
+  });
 }
 
 int evaluate_or_copy(const Flags& flags) {
@@ -115,7 +128,8 @@ int evaluate_or_copy(const Flags& flags) {
 
   linnet::set_num_threads(static_cast<int>(settings.threads));
   CausalLM net(settings.model());
-  net.load_state_dict(example::Checkpoints(run.path()).load().part("model"));
+  const example::Checkpoint checkpoint = example::Checkpoints(run.path()).load();
+  example::naming(checkpoint.path, [&] { net.load_state_dict(checkpoint.state.part("model")); });
   net.to(device_of(settings));
   if (strings.empty()) {
     print_score(evaluate(net, size, seed, device_of(settings)));
@@ -142,6 +156,6 @@ int main(int argc, char** argv) {
       flags.out =
           RunDirectory::unused("runs/copy_task-" + settings.attention + "-seed" + std::to_string(settings.seed));
     }
-    return train(settings, RunDirectory::create(flags.out, to_json(settings)), nullptr);
+    return train(settings, nullptr, [&] { return RunDirectory::create(flags.out, to_json(settings)); });
   });
 }

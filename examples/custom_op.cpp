@@ -3,6 +3,7 @@
 
 #include "linnet/core/compute.h"
 #include "linnet/linnet.h"
+#include "support/program.h"
 
 using namespace linnet;
 
@@ -32,7 +33,7 @@ Variable wrong_swish(const Variable& xv) {
                 [](const Tensor& dy, const Tensor& s_kept) -> Gradients { return {compute::mul(dy, s_kept)}; });
 }
 
-int main() {
+int show() {
   const Tensor x = Tensor::normal({3, 5}, 0, 2, Dtype::f64);
   const double deviation = gradcheck([](const std::vector<Variable>& v) { return swish(v[0], 1.5); }, {x});
   std::cout << "gradcheck of swish: largest deviation from central differences " << deviation << "\n\n";
@@ -63,4 +64,10 @@ int main() {
   } catch (const Error& error) {
     std::cout << "whole numbers: " << error.what() << "\n";
   }
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("An op of your own: its value, its gradient, what it keeps.", "custom_op");
+  return example::run_program(app, argc, argv, show);
 }

@@ -114,10 +114,11 @@ double check_equal(const char* what, const Tensor& a, const Tensor& b) {
   double difference = 0, largest = 1;
   for (size_t i = 0; i < x.size(); ++i) {
     const double d = std::abs(static_cast<double>(x[i]) - y[i]);
-    if (!(d <= difference)) difference = d;
+    difference = std::isnan(d) ? INFINITY : std::max(difference, d);
     largest = std::max(largest, std::abs(static_cast<double>(y[i])));
   }
-  LINNET_CHECK(difference <= 1e-5 * largest, "the two forms' ", what, " differ by ", difference);
+  LINNET_CHECK(std::isfinite(difference) && difference <= 1e-5 * largest, "the two forms' ", what, " differ by ",
+               difference);
   return difference / largest;
 }
 
@@ -160,10 +161,10 @@ int main(int argc, char** argv) {
                "inspect_tape");
   Sizes sizes;
   std::string folder = ".";
-  app.add_option("--length", sizes.length, "steps of time (default 32)");
-  app.add_option("--heads", sizes.heads, "heads (default 2)");
-  app.add_option("--dim", sizes.dim, "D, the size of queries and keys (default 32)");
-  app.add_option("--value-dim", sizes.value_dim, "M, the size of values (default 32)");
+  example::add_integer(app, "--length", sizes.length, "steps of time (default 32)");
+  example::add_integer(app, "--heads", sizes.heads, "heads (default 2)");
+  example::add_integer(app, "--dim", sizes.dim, "D, the size of queries and keys (default 32)");
+  example::add_integer(app, "--value-dim", sizes.value_dim, "M, the size of values (default 32)");
   app.add_option("--out", folder, "an existing folder for the two graphs (default: this one)");
   return example::run_program(app, argc, argv, [&] { return inspect(sizes, folder); });
 }

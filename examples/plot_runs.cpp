@@ -1,4 +1,5 @@
 // plot_runs: the curves of several runs in one picture. plot_runs runs/a runs/b --svg both.svg
+#include <algorithm>
 #include <iostream>
 
 #include "linnet/core/error.h"
@@ -6,6 +7,25 @@
 #include "support/metrics.h"
 #include "support/program.h"
 #include "support/run_directory.h"
+
+namespace {
+
+/// What the legend calls a run: its attention and seed, where the settings have them.
+std::string name_of(const std::string& folder, const example::Json& settings) {
+  if (!settings.contains("attention") || !settings.contains("seed")) return folder;
+  const example::Json& attention = settings["attention"];
+  return (attention.is_string() ? attention.get<std::string>() : attention.dump()) + ", seed " +
+         settings["seed"].dump();
+}
+
+/// The step at which the rate of the run drops, where the settings have one, once.
+void add_drop(const example::Json& settings, std::vector<double>& drops) {
+  if (!settings.contains("lr_drop_at") || !settings["lr_drop_at"].is_number()) return;
+  const double drop = settings["lr_drop_at"].get<double>();
+  if (std::find(drops.begin(), drops.end(), drop) == drops.end()) drops.push_back(drop);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Draws the curves of several runs into one SVG.", "plot_runs");
@@ -24,13 +44,9 @@ int main(int argc, char** argv) {
       const auto run = example::RunDirectory::open(folders[i]);
       const auto table = example::read_metrics(run.file("metrics.csv"));
       const example::Json settings = run.settings();
-      std::string name = folders[i];
-      if (settings.contains("attention") && settings.contains("seed")) {
-        name = settings["attention"].get<std::string>() + ", seed " + settings["seed"].dump();
-      }
-      runs.push_back(
-          {names.empty() ? name : names[i], table.column("step"), table.column("loss"), table.column("accuracy")});
-      if (settings.contains("lr_drop_at")) options.rate_drops = {settings["lr_drop_at"].get<double>()};
+      runs.push_back({names.empty() ? name_of(folders[i], settings) : names[i], table.column("step"),
+                      table.column("loss"), table.column("accuracy")});
+      add_drop(settings, options.rate_drops);
     }
     example::save_curve(svg, runs, options);
     std::cout << svg << " shows " << runs.size() << (runs.size() == 1 ? " run" : " runs") << std::endl;

@@ -55,9 +55,14 @@ StateDict LMState::state_dict() const {
 }
 
 void LMState::load_state_dict(const StateDict& state) {
-  const auto at = static_cast<int64_t>(state.integer("position"));
-  stack.load_state_dict(state);
-  position = at;
+  const uint64_t at = state.integer("position");
+  LINNET_CHECK(at < (uint64_t{1} << 62), "state: position is ", at);
+  StateDict layers;
+  for (const auto& [name, value] : state.tensors()) layers.set(name, value);
+  for (const auto& [name, text] : state.texts())
+    if (name != "position") layers.set_text(name, text);
+  stack.load_state_dict(layers);
+  position = static_cast<int64_t>(at);
 }
 
 LMState LMState::select(const Tensor& samples) const { return {stack.select(samples), position}; }
@@ -117,7 +122,7 @@ Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) 
   const int64_t batch = prompt.size(0), time = prompt.size(1), count = options.tokens;
   LINNET_CHECK(time >= 1, label(), ": prompt ", prompt.shape(), " has no tokens, want at least one");
   LINNET_CHECK(count >= 0, label(), ": ", count, " tokens to generate, want 0 or more");
-  LINNET_CHECK(max_time_ == 0 || time + count <= max_time_, label(), ": a prompt of ", time, " and ", count,
+  LINNET_CHECK(max_time_ == 0 || count <= max_time_ - time, label(), ": a prompt of ", time, " and ", count,
                " tokens to generate exceed max_time ", max_time_);
   const SamplingOptions sampling{options.temperature, options.top_k, options.top_p};
   check_sampling("generate", sampling);
@@ -126,8 +131,6 @@ Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) 
   Generator& generator = options.generator ? *options.generator : default_generator();
   std::vector<Generator> rows;
   for (int64_t b = 0; b < batch; ++b) rows.push_back(row_generator(generator, b));
-  if (options.temperature > 0) generator.take(count);
-
   // From here on, memory is what the first steps took.
   Tensor made = Tensor::empty({batch, count}, Dtype::i32), next = Tensor::empty({batch}, Dtype::i32), logits;
   LMState state = make_state(batch, time + count);
@@ -149,6 +152,7 @@ Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) 
     }
     if (i + 1 < count) logits = step(next, state);
   }
+  if (options.temperature > 0) generator.take(count);  // last: a call that fails takes none
   return made.to(prompt.device());
 }
 

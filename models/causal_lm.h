@@ -35,6 +35,8 @@ struct LMState {
   int64_t position = 0;  ///< tokens so far
 
   StateDict state_dict() const;
+  /// For a state from make_state. Throws, changing nothing, where a name is missing or unexpected or a part does not
+  /// fit.
   void load_state_dict(const StateDict& state);
   LMState select(const Tensor& samples) const;  ///< as nn::AttentionState::select
 };

@@ -31,6 +31,7 @@ void check_sampling(const char* op, const SamplingOptions& options) {
 }
 
 int64_t sample_weights(std::span<const double> weights, double u) {
+  LINNET_CHECK(u >= 0 && u < 1, "sample_weights: u is ", u, ", want at least 0 and below 1");
   double total = 0;
   int64_t last = -1;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -93,16 +94,19 @@ int64_t sample_logits(std::span<const double> logits, const SamplingOptions& opt
 }
 
 Tensor sample_logits(const Tensor& logits, const SamplingOptions& options, Generator& generator) {
-  LINNET_CHECK(logits.defined() && logits.rank() == 2 && is_float(logits.dtype()), "sample_logits: logits ",
-               logits.shape(), " ", logits.dtype(), " are not f32 or f64 (batch, classes)");
+  LINNET_CHECK(logits.defined(), "sample_logits: the logits are undefined");
+  LINNET_CHECK(logits.rank() == 2, "sample_logits: logits ", logits.shape(), " are not (batch, classes)");
+  if (!is_float(logits.dtype())) fail_not_float("sample_logits", logits.dtype());
   const std::vector<double> values = logits.to(Device::cpu).to(Dtype::f64).to_vector<double>();
   const auto classes = static_cast<size_t>(logits.size(1));
   Sampler sample(options);
   std::vector<int32_t> chosen;
+  Generator drawn = generator;
   for (size_t b = 0; b < static_cast<size_t>(logits.size(0)); ++b) {
     const auto row = std::span(values).subspan(b * classes, classes);
-    chosen.push_back(static_cast<int32_t>(sample(row, generator)));
+    chosen.push_back(static_cast<int32_t>(sample(row, drawn)));
   }
+  generator = drawn;  // last: a call that fails takes none
   return Tensor::from(chosen, {logits.size(0)}).to(logits.device());
 }
 

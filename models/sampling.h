@@ -16,9 +16,9 @@ struct SamplingOptions {
 /// Throws, naming `op`, unless temperature is finite and not negative, top_k not negative, and top_p in (0, 1].
 void check_sampling(const char* op, const SamplingOptions& options);
 
-/// The class i that u in (0, 1) falls on, with probability weights[i] / total: the first whose cumulative sum is above
+/// The class i that u in [0, 1) falls on, with probability weights[i] / total: the first whose cumulative sum is above
 /// u * total, else the last with a weight above 0. A class of weight 0 is never chosen. Throws where a weight is
-/// negative, infinite or NaN, or all are 0.
+/// negative, infinite or NaN, or all are 0, and where u is no such number.
 int64_t sample_weights(std::span<const double> weights, double u);
 /// The same with a number from the generator.
 int64_t sample_weights(std::span<const double> weights, Generator& generator);

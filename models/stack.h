@@ -18,7 +18,7 @@ struct StackState {
   Workspace workspace = {};  ///< a step's memory, for the next one
 
   StateDict state_dict() const;
-  void load_state_dict(const StateDict& state);
+  void load_state_dict(const StateDict& state);    ///< throws, changing nothing, where a name or a part does not fit
   StackState select(const Tensor& samples) const;  ///< as nn::AttentionState::select
 };
 
@@ -32,7 +32,7 @@ class Stack : public nn::Module {
   Variable operator()(const Variable& x, const KeyMask* keys = nullptr) const;
 
   StackState make_state(int64_t batch, int64_t capacity = 16) const;
-  /// The next step, x (batch, dim) -> (batch, dim).
+  /// The next step, x (batch, dim) -> (batch, dim). All of the state is checked before any of it changes.
   Variable step(const Variable& x, StackState& state) const;
   /// The same in place, without memory but the state's.
   void step_inplace(Tensor& h, StackState& state) const;

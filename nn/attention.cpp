@@ -1,10 +1,23 @@
 #include "linnet/nn/attention.h"
 
+#include <cmath>
+
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
 #include "linnet/ops/shape_ops.h"
 
 namespace linnet::nn {
+
+namespace {
+
+/// 3 dim, for a dim that is not so large that it would overflow.
+int64_t width_of_qkv(const Module& layer, int64_t dim) {
+  constexpr int64_t kMost = int64_t{1} << 32;  // its weight alone would be far beyond any memory
+  LINNET_CHECK(dim <= kMost, layer.label(), ": dim ", dim, " given, at most ", kMost, " wanted");
+  return 3 * dim;
+}
+
+}  // namespace
 
 const char* name(AttentionKind kind) { return kind == AttentionKind::linear ? "linear" : "softmax"; }
 
@@ -28,6 +41,11 @@ void AttentionState::load_state_dict(const StateDict& state) {
   LINNET_CHECK(given == name(kind), "attention state: kind ", given, " given, this one is ", name(kind));
   const bool is_linear = kind == AttentionKind::linear;
   const char *first = is_linear ? "s" : "k", *second = is_linear ? "z" : "v";
+  const auto known = [&](const std::string& each) { return each == first || each == second; };
+  for (const auto& entry : state.tensors())
+    LINNET_CHECK(known(entry.first), "attention state: unexpected: ", entry.first);
+  for (const auto& entry : state.texts())
+    LINNET_CHECK(entry.first == "kind", "attention state: unexpected: ", entry.first);
   AttentionState loaded;
   loaded.kind = kind;
   if (state.has(first) || state.has(second)) {
@@ -37,6 +55,8 @@ void AttentionState::load_state_dict(const StateDict& state) {
     LINNET_CHECK(a.rank() == 4 && a.dtype() == b.dtype() && b.shape() == (is_linear ? a.shape().first(3) : a.shape()),
                  "attention state: ", first, " ", a.shape(), " and ", second, " ", b.shape(),
                  " do not belong together");
+    LINNET_CHECK(is_float(a.dtype()) && (!old.defined() || a.dtype() == old.dtype()), "attention state: ", first,
+                 " is ", a.dtype(), ", this one is ", old.defined() ? linnet::name(old.dtype()) : "f32 or f64");
     for (const int axis : {0, is_linear ? 1 : 2, 3}) {
       LINNET_CHECK(!old.defined() || a.size(axis) == old.size(axis), "attention state: ", first, " ", a.shape(),
                    " does not fit the layer and batch of ", old.shape());
@@ -51,6 +71,8 @@ void AttentionState::load_state_dict(const StateDict& state) {
 }
 
 AttentionState AttentionState::select(const Tensor& samples) const {
+  LINNET_CHECK(samples.defined() && samples.rank() == 1 && samples.dtype() == Dtype::i32, "attention state: samples ",
+               samples.shape(), " ", samples.dtype(), " are not i32 (n)");
   const auto rows = [&](const Tensor& x) { return compute::gather_rows("attention state", x, samples); };
   AttentionState chosen;
   chosen.kind = kind;
@@ -61,7 +83,7 @@ AttentionState AttentionState::select(const Tensor& samples) const {
 
 Attention::Attention(Module& parent, std::string name, const Options& options)
     : Module(parent, std::move(name)),
-      qkv(*this, "qkv", {.in = options.dim, .out = 3 * options.dim, .bias = options.bias}),
+      qkv(*this, "qkv", {.in = options.dim, .out = width_of_qkv(*this, options.dim), .bias = options.bias}),
       out(*this, "out", {.in = options.dim, .out = options.dim, .bias = options.bias}),
       dim_(options.dim),
       heads_(options.heads),
@@ -71,7 +93,7 @@ Attention::Attention(Module& parent, std::string name, const Options& options)
       feature_map_(options.feature_map) {
   LINNET_CHECK(heads_ >= 1 && dim_ % heads_ == 0, label(), ": dim ", dim_, " cannot be divided among ", heads_,
                " heads");
-  LINNET_CHECK(eps_ >= 0, label(), ": eps ", eps_, " is negative");
+  LINNET_CHECK(eps_ >= 0 && std::isfinite(eps_), label(), ": eps ", eps_, " given, want finite and not negative");
 }
 
 Variable Attention::operator()(const Variable& x, const KeyMask* keys) const {
@@ -105,6 +127,35 @@ AttentionState Attention::make_state(int64_t batch, int64_t capacity) const {
   return state;
 }
 
+void Attention::check_state(const AttentionState& state, int64_t batch) const {
+  LINNET_CHECK(state.kind == kind_, label(), ": a state of kind ", linnet::nn::name(state.kind),
+               " given, this layer is ", linnet::nn::name(kind_));
+  const int64_t width = dim_ / heads_;
+  const Dtype dtype = qkv.weight.dtype();
+  const auto check = [&](const char* part, const Tensor& given, const Shape& wanted) {
+    LINNET_CHECK(given.shape() == wanted && given.dtype() == dtype, label(), ": state ", part, " ", given.dtype(), " ",
+                 given.shape(), " given, ", dtype, " ", wanted, " wanted");
+  };
+  const auto both = [&](bool first, bool second) {
+    LINNET_CHECK(first == second, label(), ": only one half of the state is defined");
+    return first;
+  };
+  if (kind_ == AttentionKind::linear) {
+    if (!both(state.linear.s.defined(), state.linear.z.defined())) return;
+    check("s", state.linear.s.value(), {batch, heads_, width, width});
+    check("z", state.linear.z.value(), {batch, heads_, width});
+  } else {
+    const KeyValueCache& cache = state.softmax;
+    const bool given = both(cache.k.defined(), cache.v.defined());
+    const int64_t room = given && cache.k.rank() == 4 ? cache.k.size(1) : 0;
+    LINNET_CHECK(cache.length >= 0 && cache.length <= room, label(), ": a state of ", cache.length,
+                 " steps given, with room for ", room);
+    if (!given) return;
+    check("k", cache.k, {batch, room, heads_, width});
+    check("v", cache.v, {batch, room, heads_, width});
+  }
+}
+
 Variable Attention::step(const Variable& x, AttentionState& state) const {
   Tensor y = zeros_like(x.value());
   Workspace workspace;
@@ -119,9 +170,8 @@ void Attention::add_step(Tensor& y, const Tensor& x, AttentionState& state, Work
                "the Tape's scope or under Tape::Pause");
   LINNET_CHECK(x.rank() == 2 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, ", dim_,
                "), one step");
-  LINNET_CHECK(state.kind == kind_, label(), ": a state of kind ", linnet::nn::name(state.kind),
-               " given, this layer is ", linnet::nn::name(kind_));
   const int64_t batch = x.size(0);
+  check_state(state, batch);
   Tensor parts = workspace.take({batch, 3 * dim_}, x.dtype(), x.device());
   Tensor heads = workspace.take({batch, heads_, dim_ / heads_}, x.dtype(), x.device());
   qkv.into(x, parts);

@@ -31,7 +31,8 @@ struct AttentionState {
   KeyValueCache softmax;  ///< of kind softmax
 
   StateDict state_dict() const;
-  void load_state_dict(const StateDict& state);  ///< throws, changing nothing, where names or shapes do not fit
+  /// Throws, changing nothing, where names, shapes or dtype do not fit.
+  void load_state_dict(const StateDict& state);
   /// The state of a batch made of these samples, i32 (n), in this order; one may come twice (for beam search).
   AttentionState select(const Tensor& samples) const;
 };
@@ -54,6 +55,8 @@ class Attention : public Module {
   Variable step(const Variable& x, AttentionState& state) const;
   /// The same, added to y (batch, dim), without memory but the workspace's.
   void add_step(Tensor& y, const Tensor& x, AttentionState& state, Workspace& workspace) const;
+  /// What step checks of the state: throws where it is not one of this layer's for this batch.
+  void check_state(const AttentionState& state, int64_t batch) const;
 
   Linear qkv, out;
 

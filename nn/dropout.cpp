@@ -9,6 +9,8 @@ Dropout::Dropout(Module& parent, std::string name, const Options& options)
   LINNET_CHECK(p_ >= 0 && p_ <= 1, label(), ": p ", p_, " is not a probability, 0 .. 1 wanted");
 }
 
-Variable Dropout::operator()(const Variable& x) const { return dropout(x, p_); }
+Variable Dropout::operator()(const Variable& x) const {
+  return labelled([&] { return dropout(x, p_); });
+}
 
 }  // namespace linnet::nn

@@ -15,7 +15,9 @@ Embedding::Embedding(Module& parent, std::string name, const Options& options)
   if (padding_row_) weight.mutable_value().slice(*padding_row_, *padding_row_ + 1).fill(0);
 }
 
-Variable Embedding::operator()(const Tensor& index) const { return embedding(weight, index, padding_row_); }
+Variable Embedding::operator()(const Tensor& index) const {
+  return labelled([&] { return embedding(weight, index, padding_row_); });
+}
 
 void Embedding::into(const Tensor& index, Tensor& y) const {
   compute::gather_rows_into("embedding", weight.value(), index, y);

@@ -11,6 +11,8 @@ Linear::Linear(Module& parent, std::string name, const Options& options) : Modul
   if (options.tied.defined()) {
     LINNET_CHECK(options.tied.shape() == (Shape{out, in}), label(), ": tied weight ", options.tied.shape(),
                  " is not (out, in) = ", Shape{out, in});
+    LINNET_CHECK(is_float(options.tied.dtype()), label(), ": tied weight is ", options.tied.dtype(),
+                 ", f32 or f64 wanted");
     weight = tie("weight", options.tied);
   } else {
     weight = parameter("weight", {out, in}, options.weight_init ? options.weight_init : standard);
@@ -18,7 +20,9 @@ Linear::Linear(Module& parent, std::string name, const Options& options) : Modul
   if (options.bias) bias = parameter("bias", {out}, standard);
 }
 
-Variable Linear::operator()(const Variable& x) const { return linear(x, weight, bias); }
+Variable Linear::operator()(const Variable& x) const {
+  return labelled([&] { return linear(x, weight, bias); });
+}
 
 void Linear::into(const Tensor& x, Tensor& y, Into how) const {
   static const Tensor none;

@@ -70,8 +70,17 @@ Variable Module::parameter(const std::string& name, const Shape& shape, const In
   check_name(name);
   const std::string full = path_of(name);
   Generator generator{default_generator().seed, stream_of(full), 0};
-  Tensor value = init(shape, generator);
-  LINNET_CHECK(value.defined() && value.shape() == shape, full, ": init made ", value.shape(), ", want ", shape);
+  LINNET_CHECK(init, full, ": no init given");
+  Tensor value;
+  try {
+    value = init(shape, generator);
+  } catch (const Error& error) {
+    fail(full, ": ", error.what());
+  }
+  LINNET_CHECK(value.defined(), full, ": init made an undefined tensor, want f32 ", shape);
+  LINNET_CHECK(value.shape() == shape && value.dtype() == Dtype::f32, full, ": init made ", value.dtype(), " ",
+               value.shape(), ", want f32 ", shape);
+  if (value.owners() > 1) value = value.clone();
   Variable made = Variable::leaf(std::move(value), full);
   parameters_.emplace_back(name, made);
   return made;

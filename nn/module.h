@@ -67,12 +67,22 @@ class Module {
   LoadReport load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
  protected:
-  /// A new f32 parameter, drawn by `init` from Generator{default_generator().seed, stream_of(dotted name), 0}.
+  /// A new f32 parameter, drawn by `init` from Generator{default_generator().seed, stream_of(dotted name), 0}. Its
+  /// memory is its own: a tensor that init keeps a handle to is copied.
   Variable parameter(const std::string& name, const Shape& shape, const Init& init);
   /// A tensor that is saved and moved with the module but gets no gradient. The reference stays good.
   Tensor& buffer(const std::string& name, Tensor value);
   /// Uses a parameter that another module made under a second name; returns it.
   Variable tie(const std::string& name, Variable parameter);
+  /// What f() gives; the message of an Error then begins with this module's label.
+  template <class F>
+  auto labelled(const F& f) const {
+    try {
+      return f();
+    } catch (const Error& error) {
+      fail(label(), ": ", error.what());
+    }
+  }
 
  private:
   friend class Model;

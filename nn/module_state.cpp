@@ -66,12 +66,15 @@ StateDict Module::state_dict() const {
 LoadReport Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
   std::vector<Slot> slots;
   std::map<std::string, size_t> slot_of;
+  std::set<const Storage*> written;
   for (const auto& [name, value] : named_parameters()) {
     slot_of[name] = slots.size();
     slots.push_back({{name}, value.value(), {}});
   }
   for (const auto& [name, value] : named_buffers()) slots.push_back({{name}, value, {}});
   for (const auto& [name, first] : tied_names()) slots[slot_of.at(first)].names.push_back(name);
+
+  for (const Slot& slot : slots) written.insert(slot.target.storage().get());
 
   LoadReport report;
   std::vector<std::string> misshapen;
@@ -86,7 +89,9 @@ LoadReport Module::load_state_dict(const StateDict& state, const LoadOptions& op
       if (given.shape() != slot.target.shape() || !convertible(given.dtype(), slot.target.dtype())) {
         misshapen.push_back(name + " is " + described(given) + ", want " + described(slot.target));
       } else if (!slot.source.defined()) {
-        slot.source = given.to(slot.target.dtype());
+        // What lies in the module's own memory might be overwritten before its turn.
+        slot.source = written.contains(given.storage().get()) ? given.clone() : given;
+        slot.source = slot.source.to(slot.target.dtype());
       } else if (!same_bytes(slot.source, given.to(slot.target.dtype()))) {
         misshapen.push_back(name + " is tied to " + slot.names[0] + ", but their values differ");
       }

@@ -1,6 +1,7 @@
 #include "linnet/nn/positions.h"
 
 #include <cmath>
+#include <limits>
 
 #include "linnet/core/compute.h"
 #include "linnet/ops/elementwise.h"
@@ -42,6 +43,8 @@ void SinusoidalPositions::fill(int64_t first, int64_t time, T* to) const {
 
 Tensor SinusoidalPositions::table(int64_t first, int64_t time, Dtype dtype) const {
   LINNET_CHECK(first >= 0 && time >= 0, label(), ": ", time, " positions from ", first, ", none may be negative");
+  LINNET_CHECK(first <= std::numeric_limits<int64_t>::max() - time, label(), ": ", time, " positions from ", first,
+               " end beyond 2^63 - 1");
   Tensor table = Tensor::empty({time, dim_}, dtype);
   with_float("positions", dtype, [&]<class T>() { fill(first, time, table.mutable_data<T>()); });
   return table;
@@ -73,7 +76,7 @@ LearnedPositions::LearnedPositions(Module& parent, std::string name, const Optio
 }
 
 void LearnedPositions::check_range(int64_t first, int64_t time) const {
-  LINNET_CHECK(first >= 0 && first + time <= weight.size(0), label(), ": ", time, " positions from ", first,
+  LINNET_CHECK(first >= 0 && first <= weight.size(0) - time, label(), ": ", time, " positions from ", first,
                " wanted, but max_time is ", weight.size(0));
 }
 

@@ -1,5 +1,7 @@
 #include "linnet/ops/attention_shapes.h"
 
+#include <cmath>
+
 namespace linnet {
 namespace {
 
@@ -49,6 +51,26 @@ AttentionSizes check_attention_step(const char* op, const Tensor& q, const Tenso
                " differ in batch or heads");
   check_kinds(op, q, k, v);
   return {q.size(0), 1, 1, q.size(1), q.size(2), v.size(2)};
+}
+
+Tensor room_for_rows(const Tensor& out, const Shape& shape, std::initializer_list<const Tensor*> inputs) {
+  for (const Tensor* x : inputs)
+    if (x->shares_storage(out)) return Tensor::empty(shape, out.dtype(), out.device());
+  return out.reshape(shape);
+}
+
+const LinearAttentionOptions& checked(const char* op, const LinearAttentionOptions& options) {
+  LINNET_CHECK(options.eps >= 0 && std::isfinite(options.eps), op, ": eps ", options.eps,
+               " given, wanted: finite and not negative");
+  LINNET_CHECK(options.feature_map <= FeatureMap::identity, op, ": no feature map ",
+               static_cast<int>(options.feature_map));
+  return options;
+}
+
+const SoftmaxAttentionOptions& checked(const char* op, const SoftmaxAttentionOptions& options) {
+  LINNET_CHECK(!options.scale || std::isfinite(*options.scale), op, ": scale ", *options.scale,
+               " given, a finite one wanted");
+  return options;
 }
 
 }  // namespace linnet

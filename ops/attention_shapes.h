@@ -1,6 +1,8 @@
 // What the attentions share: their sizes, where the rows of q, k and v lie, and the checks of both. Private to ops/.
 #pragma once
 #include "linnet/core/tensor.h"
+#include "linnet/ops/linear_attention.h"
+#include "linnet/ops/softmax_attention.h"
 
 namespace linnet {
 
@@ -28,5 +30,13 @@ AttentionSizes check_attention(const char* op, const Tensor& q, const Tensor& k,
 AttentionSizes check_fused_attention(const char* op, const Tensor& qkv);
 /// Checks q, k (batch, heads, D) and v (batch, heads, M): one step.
 AttentionSizes check_attention_step(const char* op, const Tensor& q, const Tensor& k, const Tensor& v);
+
+/// Where a step writes its rows: the memory of out, or new memory where an input lies in that.
+Tensor room_for_rows(const Tensor& out, const Shape& shape, std::initializer_list<const Tensor*> inputs);
+
+/// The options as they are, once their numbers are checked: eps finite and not negative, a feature map that exists, a
+/// finite scale.
+const LinearAttentionOptions& checked(const char* op, const LinearAttentionOptions& options);
+const SoftmaxAttentionOptions& checked(const char* op, const SoftmaxAttentionOptions& options);
 
 }  // namespace linnet

@@ -48,6 +48,7 @@ Variable cross_entropy(const Variable& logitsv, const Tensor& targets, const Cro
   const Tensor& logits = logitsv.value();
   const double smoothing = options.label_smoothing;
   check(logits, targets, smoothing);
+  check_reduce("cross_entropy", options.reduce);
   const Reduce reduce = options.reduce;
   const int64_t classes = logits.size(-1), rows = targets.numel(), ignore = options.ignore_index.value_or(kNoneIgnored);
   const int64_t count = count_targets(targets, classes, ignore);

@@ -15,8 +15,8 @@ void forward(int64_t rows, int64_t classes, const T* x0, const int32_t* targets,
     loss[r] = T(0), stats[0] = T(0), stats[1] = T(0);
     if (targets[r] == ignore) continue;
     const T m = row_max(classes, x);
-    if (m == -infinity) {
-      loss[r] = infinity;
+    if (m == -infinity) {  // an infinite loss, or NaN where one is in the row
+      loss[r] = -row_sum<T>(0, classes, [x](int64_t c) { return x[c]; });
       continue;
     }
     const T sum = row_sum<T>(0, classes, [x, m](int64_t c) { return exp(x[c] - m); });

@@ -17,8 +17,8 @@ void forward(int64_t rows, int64_t classes, const T* x, const int32_t* targets, 
     if (targets[r] == ignore) continue;
     T m = -kInfinity, sum = 0, below = 0;  // below: sum of max - x
     for (int64_t c = 0; c < classes; ++c) m = std::max(m, x[c]);
-    if (m == -kInfinity) {  // every class is excluded: nothing to learn from, an infinite loss
-      loss[r] = kInfinity;
+    if (m == -kInfinity) {  // every class is excluded: nothing to learn from, an infinite loss; or NaN, where one is
+      for (int64_t c = 0; c < classes; ++c) loss[r] -= x[c];
       continue;
     }
     for (int64_t c = 0; c < classes; ++c) sum += std::exp(x[c] - m);

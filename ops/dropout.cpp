@@ -39,8 +39,10 @@ Variable dropout(const Variable& xv, double p) {
   LINNET_CHECK(is_float(x.dtype()), "dropout: input is ", x.dtype(), ", f32 or f64 wanted");
   if (!training() || p == 0) return xv;
   Generator& generator = default_generator();
-  const DropoutWords words{generator.seed, generator.stream, generator.take(x.numel())};
-  return record("dropout", masked(x, p, words), {xv}, keep(),
+  const DropoutWords words{generator.seed, generator.stream, generator.offset};
+  Tensor y = masked(x, p, words);
+  generator.take(x.numel());  // last: a call that fails takes none
+  return record("dropout", std::move(y), {xv}, keep(),
                 [p, words](const Tensor& dy) -> Gradients { return {masked(dy, p, words)}; });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "linnet/autograd/record.h"
 #include "linnet/core/compute.h"
@@ -20,7 +21,7 @@ int64_t rows_in_block(int64_t rows) { return std::clamp<int64_t>(rows / 16, 1, 6
 
 void check(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   LINNET_CHECK(x.rank() >= 1, "layer_norm: input () has no axis to normalise");
-  LINNET_CHECK(eps >= 0, "layer_norm: eps ", eps, " is negative");
+  LINNET_CHECK(eps >= 0 && std::isfinite(eps), "layer_norm: eps ", eps, " given, wanted: finite and not negative");
   for (const Tensor* p : {&weight, &bias}) {
     if (!p->defined()) continue;
     const char* name = p == &weight ? "weight" : "bias";

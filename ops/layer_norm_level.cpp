@@ -21,7 +21,7 @@ void forward(int64_t rows, int64_t width, const T* x0, const T* __restrict weigh
                                     return d * d;
                                   }) /
                        n;
-    const T rstd = T(1) / sqrt(variance + eps);
+    const T total = variance + eps, rstd = total == T(0) ? T(0) : T(1) / sqrt(total);
     if (weight && bias) {
       for (int64_t i = 0; i < width; ++i) y[i] = ((x[i] - mean) - rest) * rstd * weight[i] + bias[i];
     } else if (weight) {

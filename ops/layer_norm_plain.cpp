@@ -16,7 +16,7 @@ void forward(int64_t rows, int64_t width, const T* x, const T* weight, const T* 
     for (int64_t i = 0; i < width; ++i) rest += x[i] - mean;
     rest /= n;
     for (int64_t i = 0; i < width; ++i) variance += ((x[i] - mean) - rest) * ((x[i] - mean) - rest);
-    const T rstd = 1 / std::sqrt(variance / n + eps);
+    const T total = variance / n + eps, rstd = total == 0 ? 0 : 1 / std::sqrt(total);
     for (int64_t i = 0; i < width; ++i) {
       const T xhat = ((x[i] - mean) - rest) * rstd;
       y[i] = xhat * (weight ? weight[i] : 1) + (bias ? bias[i] : 0);

@@ -12,7 +12,7 @@ Variable linear_attention(const Variable& qv, const Variable& kv, const Variable
   const char* op = "linear_attention";
   check_defined(op, qv, kv, vv);
   Inputs x{qv.value(), kv.value(), vv.value(), {}, {}, {}, {}};
-  Call call = make_call(check_attention(op, x.q, x.k, x.v, options.causal), options, options.causal);
+  Call call = make_call(check_attention(op, x.q, x.k, x.v, options.causal), checked(op, options), options.causal);
   call.q = rows_of(x.q.shape());
   call.k = rows_of(x.k.shape());
   call.v = rows_of(x.v.shape());
@@ -33,7 +33,7 @@ Variable linear_attention_qkv(const Variable& qkvv, const LinearAttentionOptions
   check_defined(op, qkvv);
   const Tensor& qkv = qkvv.value();
   Inputs x{qkv, qkv, qkv, {}, {}, {}, {}};
-  Call call = make_call(check_fused_attention(op, qkv), options, options.causal);
+  Call call = make_call(check_fused_attention(op, qkv), checked(op, options), options.causal);
   call.q = rows_of_part(qkv.shape(), 0);
   call.k = rows_of_part(qkv.shape(), 1);
   call.v = rows_of_part(qkv.shape(), 2);

@@ -9,9 +9,9 @@ namespace linnet {
 
 struct LinearAttentionOptions {
   FeatureMap feature_map = FeatureMap::elu1;  ///< other maps: apply them to q and k before, with identity here
-  bool causal = false;
+  bool causal = false;    ///< the forms with a state are causal whatever stands here: the past is all that they have
   bool normalise = true;  ///< false: o_i = S_i^T phi(q_i), undivided
-  double eps = 0;         ///< added to the denominator; 1e-6 to use weights trained with the reference implementation
+  double eps = 0;         ///< added to the denominator, not negative; 1e-6 for weights of the reference implementation
   const KeyMask* keys = nullptr;
   const QueryMask* queries = nullptr;
 };
@@ -56,8 +56,8 @@ LinearAttentionResult linear_attention_with_state(const Variable& q, const Varia
                                                   const LinearState& state, const LinearAttentionOptions& options = {});
 
 /// One step of the recurrent form: q, k (batch, heads, D), v and out (batch, heads, M). Adds the step to `state` in
-/// place (an undefined state becomes zeros first) and writes `out` (allocated where undefined). Masks are for one step
-/// of time. An error while a tape records: use linear_attention_with_state there.
+/// place (an undefined state becomes zeros first) and writes `out` (allocated where undefined; it may be the memory of
+/// an input). Masks are for one step of time. An error while a tape records: use linear_attention_with_state there.
 void linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, LinearState& state, Tensor& out,
                            const LinearAttentionOptions& options = {});
 /// The same for one fused projection, qkv (batch, 3, heads, dim).

@@ -24,14 +24,14 @@ struct Backward {
   T* c;                  // one a query
 
   explicit Backward(const LinearAttentionBackward<T>& problem) : p(problem), arena{p.scratch} {
-    const int64_t d = padded<T>(p.dim), m = padded<T>(p.value_dim + 1);
-    q = arena.rows(d);
-    k = arena.rows(d);
-    v = arena.rows(m);
-    g = arena.rows(m);
+    const int64_t d = padded<T>(p.dim), m = padded<T>(p.value_dim);
+    q = arena.rows(p.dim);
+    k = arena.rows(p.dim);
+    v = arena.rows(p.value_dim + 1);
+    g = arena.rows(p.value_dim + 1);
     out = arena.rows(d > m ? d : m);
     up = arena.state(p.value_dim + 1, d);
-    down = arena.state(p.dim, padded<T>(p.value_dim));
+    down = arena.state(p.dim, m);
     down_turned = arena.state(p.value_dim + 1, d);
     c = arena.take(p.queries);
   }

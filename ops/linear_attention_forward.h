@@ -16,10 +16,10 @@ struct Forward {
 
   explicit Forward(const LinearAttentionForward<T>& problem) : p(problem), arena{p.scratch} {
     const int64_t d = padded<T>(p.dim), m = padded<T>(p.value_dim);
-    q = arena.rows(d);
-    k = arena.rows(d);
-    v = arena.rows(m);
-    out = arena.rows(m);
+    q = arena.rows(p.dim);
+    k = arena.rows(p.dim);
+    v = arena.rows(p.value_dim);
+    out = arena.rows(p.value_dim);
     state = arena.state(p.dim, m);
     z = arena.take(d);
   }

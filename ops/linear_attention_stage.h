@@ -214,9 +214,11 @@ struct Arena {
     used += (n + 15) / 16 * 16;
     return begin;
   }
-  Rows<T> rows(int64_t width) {
+  /// Rows of n numbers, zeros behind them.
+  Rows<T> rows(int64_t n) {
+    const int64_t width = padded<T>(n);
     T* begin = take(kChunk * width);
-    if (begin) clear(kChunk * width, begin);
+    if (begin && width > n) clear(kChunk * width, begin);
     return {begin, width};
   }
   State<T> state(int64_t depth, int64_t columns) { return {take(depth * columns), depth, columns}; }

@@ -36,7 +36,7 @@ bool carries_gradient(const Variable& x) { return x.requires_grad() || x.state()
 void make_own(Variable& part, const Shape& shape, const Tensor& like) {
   if (!part.defined()) {
     part = Tensor::zeros(shape, like.dtype(), like.device());
-  } else if (carries_gradient(part) || part.value().owners() > 1) {
+  } else if (carries_gradient(part) || part.owners() > 1 || part.value().owners() > 1) {
     part = part.value().clone();
   }
 }
@@ -81,8 +81,10 @@ void step(const char* op, const Call& call, Inputs x, LinearState& state, Tensor
   check_same_device(op, x.q, out);
   make_own(state.s, call.sums_shape(), x.q);
   make_own(state.z, call.normaliser_shape(), x.q);
+  Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
   with_float(op, x.q.dtype(),
-             [&]<class T>() { run_step<T>(call, x, state.s.mutable_value(), state.z.mutable_value(), out); });
+             [&]<class T>() { run_step<T>(call, x, state.s.mutable_value(), state.z.mutable_value(), rows); });
+  if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
 }
 
 }  // namespace
@@ -100,7 +102,7 @@ LinearAttentionResult linear_attention_with_state(const Variable& qv, const Vari
   const char* op = "linear_attention_with_state";
   check_defined(op, qv, kv, vv);
   Inputs x{qv.value(), kv.value(), vv.value(), {}, {}, {}, {}};
-  Call call = make_call(check_attention(op, x.q, x.k, x.v, true), options, true);
+  Call call = make_call(check_attention(op, x.q, x.k, x.v, true), checked(op, options), true);
   call.q = rows_of(x.q.shape());
   call.k = rows_of(x.k.shape());
   call.v = rows_of(x.v.shape());
@@ -138,7 +140,7 @@ void linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, Li
                            const LinearAttentionOptions& options) {
   const char* op = "linear_attention_step";
   check_defined(op, q, k, v);
-  Call call = make_call(check_attention_step(op, q, k, v), options, true);
+  Call call = make_call(check_attention_step(op, q, k, v), checked(op, options), true);
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
   call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
@@ -152,7 +154,7 @@ void linear_attention_step_qkv(const Tensor& qkv, LinearState& state, Tensor& ou
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
   const Tensor all = qkv.reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
-  Call call = make_call(check_fused_attention(op, all), options, true);
+  Call call = make_call(check_fused_attention(op, all), checked(op, options), true);
   call.q = rows_of_part(all.shape(), 0);
   call.k = rows_of_part(all.shape(), 1);
   call.v = rows_of_part(all.shape(), 2);

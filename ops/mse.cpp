@@ -9,6 +9,7 @@ namespace linnet {
 
 Variable mse(const Variable& predictionv, const Variable& targetv, Reduce reduce) {
   check_defined("mse", predictionv, targetv);
+  check_reduce("mse", reduce);
   const Tensor &prediction = predictionv.value(), &target = targetv.value();
   LINNET_CHECK(prediction.shape() == target.shape(), "mse: prediction ", prediction.shape(), " and target ",
                target.shape(), " differ in shape");

@@ -116,8 +116,8 @@ Variable logsumexp(const Variable& xv, std::initializer_list<int64_t> axes, bool
 
 Variable var(const Variable& x, std::initializer_list<int64_t> axes, bool keep, int64_t correction) {
   const int64_t n = plan("var", x, span_of(axes), keep).count;
-  const double degrees =
-      n > correction ? static_cast<double>(n - correction) : std::numeric_limits<double>::quiet_NaN();
+  const double degrees = n > correction ? static_cast<double>(n) - static_cast<double>(correction)
+                                        : std::numeric_limits<double>::quiet_NaN();
   return sum(square(x - mean(x, axes, true)), axes, keep) / degrees;
 }
 

@@ -1,7 +1,6 @@
 #include "linnet/ops/shape_ops.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "linnet/autograd/record.h"
 #include "linnet/core/compute.h"
@@ -14,6 +13,8 @@ Variable reshaped(const Variable& x, Tensor y) {
   return record("reshape", std::move(y), {x}, keep(),
                 [shape = x.shape()](const Tensor& dy) -> Gradients { return {dy.reshape(shape)}; });
 }
+
+constexpr int64_t kMostParts = 1 << 20;  // an empty axis would divide into any number, and none fits the memory
 
 // The first axis costs nothing: its slices share memory.
 Tensor slice_of(const Tensor& x, int axis, int64_t begin, int64_t end) {
@@ -83,17 +84,19 @@ Variable concat(const std::vector<Variable>& parts, int64_t axis) {
   for (const Variable& part : parts) check_defined("concat", part);
   const Shape& model = parts[0].shape();
   const int at = normal_axis("concat", axis, model.rank());
+  Shape whole = model.with(at, 0);
   std::vector<Tensor> values;
   std::vector<int64_t> begin = {0};
   std::vector<bool> wanted;
   for (const Variable& part : parts) {
     const Shape& shape = part.shape();
-    LINNET_CHECK(shape.rank() == model.rank() && shape.with(at, 0) == model.with(at, 0), "concat: ", model, " and ",
-                 shape, " given, which may differ in axis ", at, " only");
+    LINNET_CHECK(shape.rank() == model.rank() && shape.with(at, model[at]) == model, "concat: ", model, " and ", shape,
+                 " given, which may differ in axis ", at, " only");
     check_same_dtype("concat", parts[0].value(), part.value());
     check_same_device("concat", parts[0].value(), part.value());
     values.push_back(part.value());
-    begin.push_back(begin.back() + shape[at]);
+    whole.set(at, whole[at] + shape[at]);
+    begin.push_back(whole[at]);
     wanted.push_back(wants_grad(part));
   }
   return record_many("concat", {compute::concat(values, at)}, parts, {},
@@ -110,6 +113,7 @@ Variable stack(const std::vector<Variable>& parts, int64_t axis) {
   for (const Variable& part : parts) check_defined("stack", part);
   const Shape& model = parts[0].shape();
   const int at = normal_axis("stack", axis, model.rank() + 1);
+  LINNET_CHECK(model.rank() < kMaxRank, "stack: parts ", model, " given, at most ", kMaxRank - 1, " axes wanted");
   Shape thick = model.first(at);
   thick.push_back(1);
   for (int i = at; i < model.rank(); ++i) thick.push_back(model[i]);
@@ -124,17 +128,18 @@ Variable stack(const std::vector<Variable>& parts, int64_t axis) {
 std::vector<Variable> split(const Variable& x, const std::vector<int64_t>& sizes, int64_t axis) {
   check_defined("split", x);
   const int at = normal_axis("split", axis, x.rank());
-  for (int64_t size : sizes) LINNET_CHECK(size >= 0, "split: size ", size, " is negative");
-  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  LINNET_CHECK(total == x.shape()[at], "split: the sizes add up to ", total, " but axis ", at, " of ", x.shape(),
-               " has size ", x.shape()[at]);
-  if (sizes.empty()) return {};
-  std::vector<Tensor> parts;
   std::vector<int64_t> begin = {0};
   for (int64_t size : sizes) {
-    parts.push_back(slice_of(x.value(), at, begin.back(), begin.back() + size));
-    begin.push_back(begin.back() + size);
+    LINNET_CHECK(size >= 0, "split: size ", size, " is negative");
+    int64_t end;
+    LINNET_CHECK(!__builtin_add_overflow(begin.back(), size, &end), "split: the sizes add up to more than 2^63 - 1");
+    begin.push_back(end);
   }
+  LINNET_CHECK(begin.back() == x.shape()[at], "split: the sizes add up to ", begin.back(), " but axis ", at, " of ",
+               x.shape(), " has size ", x.shape()[at]);
+  if (sizes.empty()) return {};
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < sizes.size(); ++i) parts.push_back(slice_of(x.value(), at, begin[i], begin[i + 1]));
   return record_many(
       "split", parts, std::span(&x, 1), {},
       [at, begin, shape = x.shape()](const std::vector<Tensor>& dys, std::span<const Tensor>) -> Gradients {
@@ -152,6 +157,7 @@ std::vector<Variable> split(const Variable& x, int64_t parts, int64_t axis) {
   const int at = normal_axis("split", axis, x.rank());
   LINNET_CHECK(parts > 0 && x.shape()[at] % parts == 0, "split: axis ", at, " of ", x.shape(), " has size ",
                x.shape()[at], ", which does not divide into ", parts, " parts");
+  LINNET_CHECK(parts <= kMostParts, "split: ", parts, " parts wanted, at most ", kMostParts, " are made");
   return split(x, std::vector<int64_t>(static_cast<size_t>(parts), x.shape()[at] / parts), at);
 }
 

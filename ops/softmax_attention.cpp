@@ -12,7 +12,7 @@ Variable softmax_attention(const Variable& qv, const Variable& kv, const Variabl
   const char* op = "softmax_attention";
   check_defined(op, qv, kv, vv);
   Inputs x{qv.value(), kv.value(), vv.value(), {}, {}, {}};
-  Call call = make_call(check_attention(op, x.q, x.k, x.v, options.causal), options);
+  Call call = make_call(check_attention(op, x.q, x.k, x.v, options.causal), checked(op, options));
   call.q = rows_of(x.q.shape());
   call.k = rows_of(x.k.shape());
   call.v = rows_of(x.v.shape());
@@ -33,7 +33,7 @@ Variable softmax_attention_qkv(const Variable& qkvv, const SoftmaxAttentionOptio
   check_defined(op, qkvv);
   const Tensor& qkv = qkvv.value();
   Inputs x{qkv, qkv, qkv, {}, {}, {}};
-  Call call = make_call(check_fused_attention(op, qkv), options);
+  Call call = make_call(check_fused_attention(op, qkv), checked(op, options));
   call.q = rows_of_part(qkv.shape(), 0);
   call.k = rows_of_part(qkv.shape(), 1);
   call.v = rows_of_part(qkv.shape(), 2);

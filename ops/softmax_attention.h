@@ -9,7 +9,7 @@
 namespace linnet {
 
 struct SoftmaxAttentionOptions {
-  bool causal = false;
+  bool causal = false;               ///< a step is causal whatever stands here: its past is all that it has
   std::optional<double> scale = {};  ///< 1 / sqrt(D) where not given
   const KeyMask* keys = nullptr;
   const QueryMask* queries = nullptr;
@@ -36,8 +36,8 @@ struct KeyValueCache {
 };
 
 /// One step of causal attention: q, k (batch, heads, D), v and out (batch, heads, M). Appends k and v to the cache,
-/// which doubles where it is full, and writes `out` (allocated where undefined). A key mask covers the past and this
-/// step. An error while a tape records.
+/// which doubles where it is full, and writes `out` (allocated where undefined; it may be the memory of an input). A
+/// key mask covers the past and this step. An error while a tape records.
 void softmax_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, KeyValueCache& cache, Tensor& out,
                             const SoftmaxAttentionOptions& options = {});
 /// The same for one fused projection, qkv (batch, 3, heads, dim).

@@ -102,11 +102,13 @@ void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out
   read_masks(op, options, call.sizes, x);
   make_room(cache.k, k_row, cache.length, x.q);
   make_room(cache.v, v_row, cache.length, x.q);
+  Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
   with_float(op, x.q.dtype(), [&]<class T>() {
     append<T>(cache.k, x.k, call.k, cache.length);
     append<T>(cache.v, x.v, call.v, cache.length);
-    run_step<T>(call, x, cache, out);
+    run_step<T>(call, x, cache, rows);
   });
+  if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
   ++cache.length;
 }
 
@@ -116,7 +118,7 @@ void softmax_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, K
                             const SoftmaxAttentionOptions& options) {
   const char* op = "softmax_attention_step";
   check_defined(op, q, k, v);
-  Call call = make_call(check_attention_step(op, q, k, v), options);
+  Call call = make_call(check_attention_step(op, q, k, v), checked(op, options));
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
   call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
@@ -130,7 +132,7 @@ void softmax_attention_step_qkv(const Tensor& qkv, KeyValueCache& cache, Tensor&
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
   const Tensor all = qkv.reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
-  Call call = make_call(check_fused_attention(op, all), options);
+  Call call = make_call(check_fused_attention(op, all), checked(op, options));
   call.q = rows_of_part(all.shape(), 0);
   call.k = rows_of_part(all.shape(), 1);
   call.v = rows_of_part(all.shape(), 2);

@@ -19,8 +19,10 @@ std::vector<Variable> with_gradients(const char* op, const std::vector<Variable>
     if (!parameter.grad().defined()) continue;
     if (std::any_of(result.begin(), result.end(), [&](const Variable& other) { return other.same_as(parameter); }))
       continue;
-    LINNET_CHECK(compute::all_finite(parameter.grad()), op, ": the gradient of parameter ",
-                 parameter.name().empty() ? std::to_string(i) : "\"" + parameter.name() + "\"",
+    const std::string name = parameter.name().empty() ? std::to_string(i) : "\"" + parameter.name() + "\"";
+    LINNET_CHECK(is_float(parameter.grad().dtype()), op, ": the gradient of parameter ", name, " is ",
+                 parameter.grad().dtype(), ", f32 or f64 wanted");
+    LINNET_CHECK(compute::all_finite(parameter.grad()), op, ": the gradient of parameter ", name,
                  " has a value that is not finite");
     result.push_back(parameter);
   }
@@ -52,8 +54,18 @@ double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) 
   LINNET_CHECK(max_norm > 0, "clip_grad_norm: max_norm ", max_norm, " given, wanted: above 0");
   std::vector<Variable> clipped = with_gradients("clip_grad_norm", parameters);
   const double norm = norm_of(clipped);
-  if (norm > max_norm)
-    for (Variable& parameter : clipped) compute::scale_inplace(parameter.mutable_grad(), max_norm / norm);
+  if (norm <= max_norm) return norm;
+  // A factor that may be no normal f32, or no f64, is applied as its root, twice.
+  const double factor = max_norm / norm, root = std::sqrt(max_norm) / std::sqrt(norm);
+  for (Variable& parameter : clipped) {
+    Tensor& gradient = parameter.mutable_grad();
+    if (factor > 1e-30) {
+      compute::scale_inplace(gradient, factor);
+    } else {
+      compute::scale_inplace(gradient, root);
+      compute::scale_inplace(gradient, root);
+    }
+  }
   return norm;
 }
 

@@ -14,6 +14,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::string numbered(const char* word, size_t number) { return std::string(word).append(std::to_string(number)); }
+bool below_zero(const Tensor& x) {
+  return x.numel() > 0 && compute::reduce(compute::Reduction::min, x, {}, false).item() < 0;
+}
 std::string rate_name(size_t group) { return numbered("group", group).append(".lr"); }
 
 }  // namespace
@@ -22,7 +25,7 @@ Optimizer::Optimizer(const char* op, std::vector<ParameterGroup> groups, double 
                      std::vector<std::string> state_names)
     : op_(op), groups_(std::move(groups)), state_names_(std::move(state_names)), lr_(lr) {
   check_option("lr", lr, 0, kInfinity);
-  std::map<const void*, size_t> slot_at;  // by the memory's address; an empty tensor's counts for nothing
+  std::map<const char*, size_t> slot_at;  // by where its memory begins; an empty tensor's counts for nothing
   std::set<std::string> names;
   size_t index = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
@@ -32,14 +35,15 @@ Optimizer::Optimizer(const char* op, std::vector<ParameterGroup> groups, double 
       std::string name = parameter.name().empty() ? numbered("parameter", index) : parameter.name();
       LINNET_CHECK(is_float(parameter.dtype()), op_, ": parameter \"", name, "\" is ", parameter.dtype(),
                    ", f32 or f64 wanted");
+      LINNET_CHECK(parameter.state().node < 0, op_, ": parameter \"", name,
+                   "\" was computed by an op; a leaf is wanted (Variable::leaf)");
       if (parameter.numel() > 0) {
-        auto [at, added] = slot_at.emplace(parameter.value().raw(), slots_.size());
+        auto [at, added] = slot_at.emplace(static_cast<const char*>(parameter.value().raw()), slots_.size());
         if (!added) {
           Slot& slot = slots_[at->second];
           LINNET_CHECK(slot.group == g, op_, ": parameter \"", name, "\" is in group ", slot.group, " and in group ",
                        g);
-          LINNET_CHECK(slot.tied[0].numel() == parameter.numel(), op_, ": parameters \"", slot.name, "\" ",
-                       slot.tied[0].shape(), " and \"", name, "\" ", parameter.shape(), " share part of their memory");
+          if (slot.tied[0].numel() != parameter.numel()) fail_overlap(slot, name, parameter.shape());
           bool same = false;
           for (const Variable& other : slot.tied) same = same || other.same_as(parameter);
           if (!same) slot.tied.push_back(parameter);
@@ -53,6 +57,19 @@ Optimizer::Optimizer(const char* op, std::vector<ParameterGroup> groups, double 
     }
   }
   LINNET_CHECK(!slots_.empty(), op_, ": no parameters given");
+  const Slot* before = nullptr;
+  const char* end = nullptr;  // of its memory
+  for (const auto& [begin, at] : slot_at) {
+    const Slot& slot = slots_[at];
+    if (before && begin < end) fail_overlap(*before, slot.name, slot.tied[0].shape());
+    before = &slot;
+    end = begin + slot.tied[0].value().bytes();
+  }
+}
+
+void Optimizer::fail_overlap(const Slot& slot, const std::string& name, const Shape& shape) const {
+  fail(op_, ": parameters \"", slot.name, "\" ", slot.tied[0].shape(), " and \"", name, "\" ", shape,
+       " share part of their memory, all or nothing wanted");
 }
 
 std::vector<ParameterGroup> Optimizer::one_group(std::vector<Variable> parameters) {
@@ -77,6 +94,20 @@ void Optimizer::check_decay_and_betas(double beta1, double beta2, double weight_
   }
 }
 
+void Optimizer::check(const Slot& slot) const {
+  const auto described = [](const Tensor& x) { return std::string(linnet::name(x.dtype())) + " " + x.shape().str(); };
+  const Tensor& value = slot.tied[0].value();
+  LINNET_CHECK(value.defined() && is_float(value.dtype()), op_, ": parameter \"", slot.name, "\" is ",
+               value.defined() ? linnet::name(value.dtype()) : "undefined", ", f32 or f64 wanted");
+  for (const Variable& parameter : slot.tied)
+    LINNET_CHECK(parameter.value().raw() == value.raw() && parameter.numel() == value.numel(), op_, ": parameter \"",
+                 slot.name, "\" no longer shares its memory with \"", parameter.name(), "\"; make a new optimizer");
+  for (size_t k = 0; k < slot.state.size(); ++k)
+    LINNET_CHECK(slot.state[k].shape() == value.shape(), op_, ": parameter \"", slot.name, "\" is ", described(value),
+                 ", its state \"", state_names_[k], "\" ", described(slot.state[k]), "; make a new optimizer");
+}
+
+/// The sum over what is tied, checked; undefined where none came.
 Tensor Optimizer::gradient_of(const Slot& slot) const {
   Tensor sum;
   const Tensor& value = slot.tied[0].value();
@@ -97,6 +128,7 @@ void Optimizer::step() {
   std::vector<Tensor> gradients;
   bool any = false;
   for (const Slot& slot : slots_) {
+    check(slot);
     gradients.push_back(gradient_of(slot));
     any = any || gradients.back().defined();
   }
@@ -107,9 +139,14 @@ void Optimizer::step() {
     if (!gradients[i].defined()) continue;
     Slot& slot = slots_[i];
     const Tensor& value = slot.tied[0].value();
-    if (slot.state.empty())
-      for (size_t k = 0; k < state_names_.size(); ++k) slot.state.push_back(zeros_like(value));
-    for (Tensor& state : slot.state) state = state.to(value.dtype()).to(value.device());  // the model may have moved
+    std::vector<Tensor> state;
+    for (size_t k = 0; k < state_names_.size(); ++k)  // the model may have moved
+      state.push_back(slot.state.empty() ? zeros_like(value) : slot.state[k].to(value.dtype()).to(value.device()));
+    slot.state = std::move(state);
+  }
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    Slot& slot = slots_[i];
     ++slot.step;
     const ParameterGroup& group = groups_[slot.group];
     update(slot, group, gradients[i], group.lr.value_or(lr_) * factor_);
@@ -141,7 +178,8 @@ StateDict Optimizer::state_dict() const {
     if (groups_[g].lr) state.set_number(rate_name(g), *groups_[g].lr);
   for (const Slot& slot : slots_) {
     state.set_integer(slot.name + ".step", static_cast<uint64_t>(slot.step));
-    for (size_t k = 0; k < slot.state.size(); ++k) state.set(slot.name + "." + state_names_[k], slot.state[k].clone());
+    for (size_t k = 0; slot.step > 0 && k < slot.state.size(); ++k)
+      state.set(slot.name + "." + state_names_[k], slot.state[k].clone());
   }
   return state;
 }
@@ -181,6 +219,8 @@ void Optimizer::load_state_dict(const StateDict& state) {
       if (saved.shape() != value.shape() || saved.dtype() != value.dtype())
         faults += "; " + name + " is " + linnet::name(saved.dtype()) + " " + saved.shape().str() + ", wanted " +
                   linnet::name(value.dtype()) + " " + value.shape().str();
+      else if (part == "v" && below_zero(saved))
+        faults += "; " + name + ", a mean of squares, has a value below 0";
       else
         slot.state.push_back(saved);
     }

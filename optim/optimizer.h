@@ -24,7 +24,7 @@ class Optimizer {
 
   /// Moves every parameter that has a gradient, one fused pass over memory each. A parameter without one is skipped and
   /// its step count stands still; where none has one, that is an error. Parameters that share memory (tied weights)
-  /// move once, by the sum of their gradients. Everything is checked before anything moves.
+  /// move once, by the sum of their gradients. Everything is checked before anything moves or counts.
   void step();
   void clear_grads();
 
@@ -51,7 +51,7 @@ class Optimizer {
     std::vector<Tensor> state;  // one a state name; empty before the first step
   };
 
-  /// op names the optimizer in messages and in saved states.
+  /// op names the optimizer in messages and in saved states. Parameters are leaves whose memory is the same or apart.
   Optimizer(const char* op, std::vector<ParameterGroup> groups, double lr, std::vector<std::string> state_names);
   static std::vector<ParameterGroup> one_group(std::vector<Variable> parameters);
   void check_option(const char* name, double value, double low, double below) const;  ///< low <= value < below
@@ -61,6 +61,8 @@ class Optimizer {
   virtual void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) = 0;
 
  private:
+  [[noreturn]] void fail_overlap(const Slot& slot, const std::string& name, const Shape& shape) const;
+  void check(const Slot& slot) const;  // that it can move
   Tensor gradient_of(const Slot& slot) const;
 
   const char* op_;

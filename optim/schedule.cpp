@@ -51,10 +51,19 @@ std::function<double(int64_t)> inverse_sqrt(const InverseSqrtOptions& options) {
 
 Schedule::Schedule(Optimizer& optimizer, std::function<double(int64_t)> factor)
     : optimizer_(&optimizer), factor_(std::move(factor)) {
+  LINNET_CHECK(factor_, "schedule: no function given for the factor");
   optimizer_->set_lr_factor(factor_(0));
 }
 
-void Schedule::step() { optimizer_->set_lr_factor(factor_(++steps_)); }
+double Schedule::factor(int64_t t) const {
+  LINNET_CHECK(t >= 0, "schedule: the factor at ", t, " asked for, 0 or more updates wanted");
+  return factor_(t);
+}
+
+void Schedule::step() {
+  optimizer_->set_lr_factor(factor_(steps_ + 1));
+  ++steps_;
+}
 
 StateDict Schedule::state_dict() const {
   StateDict state;
@@ -110,6 +119,8 @@ StateDict Plateau::state_dict() const {
 void Plateau::load_state_dict(const StateDict& state) {
   double best = state.number("best"), factor = state.number("factor");
   int64_t worse = saved_count("plateau", state, "worse");
+  LINNET_CHECK(!std::isnan(best), "plateau: best is NaN");
+  LINNET_CHECK(factor >= 0 && factor <= 1, "plateau: factor is ", factor, ", wanted: 0 to 1");
   optimizer_->set_lr_factor(factor);
   best_ = best;
   factor_ = factor;

@@ -18,7 +18,7 @@ class Schedule {
 
   void step();  ///< one more update is made: sets the factor for the next
   int64_t steps() const { return steps_; }
-  double factor(int64_t t) const { return factor_(t); }
+  double factor(int64_t t) const;  ///< after t updates; throws where t is negative
 
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state);

@@ -23,15 +23,17 @@ Score evaluate(const linnet::models::CausalLM& net, const TaskSize& size, uint64
 struct Copied {
   std::vector<int32_t> given, copy{};
   int64_t mistakes = 0;
-  double difference = 0;  ///< the largest between recurrent and parallel logits
+  double difference = 0, logit = 0;  ///< the largest between recurrent and parallel logits, and the largest of these
 };
 
 /// Feeds `0 w 0` token by token, takes the likeliest symbol, feeds it, and so on; then runs the same tokens in
 /// parallel.
 Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<int32_t>& w, linnet::Device device);
 
-/// Prints each string with its copy, mistakes marked, and the largest difference; throws Error where that is above
-/// 1e-4.
+/// Throws Error where the difference is above 1e-4 max(1, logit): f32 rounds large logits more coarsely.
+void check_agreement(double difference, double logit);
+
+/// Prints each string with its copy, mistakes marked, and the largest difference; then check_agreement.
 void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings,
                  linnet::Device device);
 std::vector<std::vector<int32_t>> demonstration_strings(const TaskSize& size, uint64_t seed, int count);

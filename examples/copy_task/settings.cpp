@@ -1,11 +1,13 @@
 #include "copy_task/settings.h"
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 #include "linnet/core/dispatch.h"
 #include "linnet/core/error.h"
 #include "linnet/core/threads.h"
+#include "support/program.h"
 
 namespace copy_task {
 namespace {
@@ -42,6 +44,17 @@ std::string shown(double value) {
   std::snprintf(text, sizeof text, "%g", value);
   return text;
 }
+
+// Which JSON a setting takes. nlohmann's own conversions would cut 8.7 to 8 and take true for 1.
+bool fits(const example::Json& json, const std::string&) { return json.is_string(); }
+bool fits(const example::Json& json, double) { return json.is_number(); }
+bool fits(const example::Json& json, int64_t) {
+  return json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= INT64_MAX);
+}
+
+const char* wanted(const std::string&) { return "text"; }
+const char* wanted(double) { return "a number"; }
+const char* wanted(int64_t) { return "a whole number below 2^63"; }
 
 void apply(const Flags& flags, Settings& settings) {
   for_each_setting(settings, flags, [](const char*, auto& value, const auto& flag) {
@@ -113,30 +126,31 @@ Settings settings_from_json(const example::Json& json, const std::string& file) 
   Settings settings;
   const Flags none;
   for_each_setting(settings, none, [&](const char* name, auto& value, const auto&) {
-    try {
-      json.at(name).get_to(value);
-    } catch (const nlohmann::json::exception&) {
-      linnet::fail(file, ": \"", name, "\" is missing or of the wrong kind; is it from a copy_task run?");
-    }
+    LINNET_CHECK(json.contains(name), file, ": \"", name, "\" is missing; is it from a copy_task run?");
+    const example::Json& given = json.at(name);
+    LINNET_CHECK(fits(given, value), file, ": \"", name, "\" is ", given.dump(), ", wanted: ", wanted(value));
+    given.get_to(value);
   });
+  example::naming(file, [&] { settings.check(); });
   return settings;
 }
 
 void Flags::add_to(CLI::App& app) {
+  using example::add_integer;
   app.add_option("--attention", attention, "linear (default) or softmax");
-  app.add_option("--layers", layers, "transformer blocks (default 2)");
-  app.add_option("--heads", heads, "attention heads (default 4)");
-  app.add_option("--dim", dim, "width of the model; the feed-forward part has four times as much (default 64)");
-  app.add_option("--length", length, "longest sequence 0 w 0 w (default 32)");
-  app.add_option("--symbols", symbols, "w is over 1 .. this (default 10)");
-  app.add_option("--batch", batch, "sequences a step (default 32)");
-  app.add_option("--steps", steps, "training steps (default 4000)");
+  add_integer(app, "--layers", layers, "transformer blocks (default 2)");
+  add_integer(app, "--heads", heads, "attention heads (default 4)");
+  add_integer(app, "--dim", dim, "width of the model; the feed-forward part has four times as much (default 64)");
+  add_integer(app, "--length", length, "longest sequence 0 w 0 w (default 32)");
+  add_integer(app, "--symbols", symbols, "w is over 1 .. this (default 10)");
+  add_integer(app, "--batch", batch, "sequences a step (default 32)");
+  add_integer(app, "--steps", steps, "training steps (default 4000)");
   app.add_option("--lr", lr, "learning rate of RAdam (default 0.003)");
-  app.add_option("--lr-drop-at", lr_drop_at, "the step from which the rate is a tenth (default 2600)");
+  add_integer(app, "--lr-drop-at", lr_drop_at, "the step from which the rate is a tenth (default 2600)");
   app.add_option("--clip", clip, "largest norm of the gradient, 0: any (default 1)");
   app.add_option("--weight-decay", weight_decay, "decoupled weight decay (default 0)");
-  app.add_option("--seed", seed, "of the weights and of the data (default 1)");
-  app.add_option("--threads", threads, "threads (default: all cores)");
+  add_integer(app, "--seed", seed, "of the weights and of the data (default 1)");
+  add_integer(app, "--threads", threads, "threads (default: all cores)");
   app.add_option("--device", device, "cpu (default) or cuda");
   app.add_flag("--paper", paper, "the paper's setting: length 128, 4 layers, 8 heads, batch 64, 10,000 steps");
   auto* out_option =
@@ -145,6 +159,9 @@ void Flags::add_to(CLI::App& app) {
   auto* evaluate_option = app.add_option("--evaluate", evaluate, "measure the model in this folder on fresh sequences");
   auto* copy_option = app.add_option("--copy", copy, "let the model of --from copy these symbols, e.g. \"3 1 4\"");
   auto* from_option = app.add_option("--from", from, "the folder whose model --copy uses");
+  for (auto* option : {out_option, resume_option, evaluate_option, from_option}) {
+    option->check([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; });
+  }
   copy_option->needs(from_option);
   from_option->needs(copy_option);
   for (auto* a : {resume_option, evaluate_option, copy_option}) {

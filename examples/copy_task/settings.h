@@ -29,6 +29,7 @@ struct Settings {
 Settings paper_settings();
 
 example::Json to_json(const Settings& settings);
+/// Throws Error, naming the file and the key, where a setting is missing, of the wrong kind or out of range.
 Settings settings_from_json(const example::Json& json, const std::string& file);
 
 /// The flags as given: empty where a flag was not.

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <iostream>
 #include <limits>
+#include <utility>
 
 #include "copy_task/evaluation.h"
 #include "linnet/autograd/tape.h"
@@ -16,17 +18,34 @@ using linnet::Tensor;
 
 namespace {
 constexpr int64_t kLogEvery = 20;
+
+/// A sum or a time.
+double amount(const linnet::StateDict& state, const char* name) {
+  const double value = state.number(name);
+  LINNET_CHECK(std::isfinite(value) && value >= 0, name, " is ", value, ", wanted: 0 or more");
+  return value;
 }
 
-Trainer::Trainer(linnet::models::CausalLM& net, const Settings& settings, const example::RunDirectory& run)
+int64_t count(const linnet::StateDict& state, const char* name, int64_t least, int64_t most) {
+  const uint64_t value = state.integer(name);
+  LINNET_CHECK(value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most), name, " is ", value,
+               ", wanted: ", least, " to ", most);
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace
+
+uint64_t step_of(const example::Checkpoint& checkpoint) {
+  return example::naming(checkpoint.path, [&] { return checkpoint.state.integer("training.step"); });
+}
+
+Trainer::Trainer(linnet::models::CausalLM& net, const Settings& settings)
     : net_(net),
       settings_(settings),
-      run_(run),
       size_{settings.length, settings.symbols},
       device_(settings.device == "cuda" ? linnet::Device::cuda : linnet::Device::cpu),
       optimizer_(net.parameters(), {.lr = settings.lr, .weight_decay = settings.weight_decay}),
-      schedule_(optimizer_, {.at = {settings.lr_drop_at}}),
-      checkpoints_(run.path()) {}
+      schedule_(optimizer_, {.at = {settings.lr_drop_at}}) {}
 
 void Trainer::train_step() {
   const Batch batch = make_batch(size_, settings_.batch, static_cast<uint64_t>(settings_.seed), Stream::training,
@@ -53,13 +72,15 @@ void Trainer::train_step() {
   ++step_;
 }
 
-bool Trainer::train(const example::InterruptGuard& guard) {
+bool Trainer::train(const example::RunDirectory& run, const example::InterruptGuard& guard) {
   using Clock = std::chrono::steady_clock;
-  if (step_ == settings_.steps) return true;
-  example::MetricsWriter metrics(run_.file("metrics.csv"),
+  // First of all a checkpoint: a folder without one counts as never begun.
+  example::Checkpoints checkpoints(run.path());
+  if (!checkpoints.exist()) save(checkpoints);
+  const int64_t every = step_ == settings_.steps ? 1 : kLogEvery;  // a run that has ended keeps its last row
+  example::MetricsWriter metrics(run.file("metrics.csv"),
                                  {"step", "loss", "accuracy", "rate", "grad_norm", "tokens_per_second", "seconds"},
-                                 step_, kLogEvery);
-  if (!checkpoints_.exist()) save();
+                                 {std::move(earlier_metrics_), step_, every});
   example::Progress line;
   const double before = seconds_;
   const Clock::time_point start = Clock::now();
@@ -71,10 +92,10 @@ bool Trainer::train(const example::InterruptGuard& guard) {
     seconds_ = before + std::chrono::duration<double>(Clock::now() - start).count();
     if (step_ % kLogEvery == 0 || step_ == settings_.steps) log(metrics);
     line.update(progress());
-    stop = guard.interrupted();
-    if (stop || step_ == settings_.steps || checkpoints_.due(step_)) {
-      save();
-      save_curve("");
+    stop = guard.interrupted() || line.lost();
+    if (stop || step_ == settings_.steps || checkpoints.due(step_)) {
+      save(checkpoints);
+      save_curve(run, "");
     }
   }
   return step_ == settings_.steps;
@@ -105,7 +126,7 @@ example::ProgressState Trainer::progress() const {
           .seconds_left = static_cast<double>(settings_.steps - step_) / speed};
 }
 
-void Trainer::save() {
+void Trainer::save(example::Checkpoints& checkpoints) {
   linnet::StateDict training;
   training.set_integer("step", static_cast<uint64_t>(step_));
   training.set_number("seconds", seconds_);
@@ -118,34 +139,51 @@ void Trainer::save() {
   training.set_integer("generator_seed", generator.seed);
   training.set_integer("generator_stream", generator.stream);
   training.set_integer("generator_offset", generator.offset);
-  checkpoints_.save({{"model", net_.state_dict()},
-                     {"optimizer", optimizer_.state_dict()},
-                     {"schedule", schedule_.state_dict()},
-                     {"training", training}});
+  checkpoints.save({{"model", net_.state_dict()},
+                    {"optimizer", optimizer_.state_dict()},
+                    {"schedule", schedule_.state_dict()},
+                    {"training", training}});
 }
 
-void Trainer::restore(const linnet::StateDict& checkpoint) {
-  const linnet::StateDict training = checkpoint.part("training");
-  net_.load_state_dict(checkpoint.part("model"));
-  optimizer_.load_state_dict(checkpoint.part("optimizer"));
-  schedule_.load_state_dict(checkpoint.part("schedule"));
-  step_ = static_cast<int64_t>(training.integer("step"));
-  seconds_ = training.number("seconds");
-  window_ = {.loss = training.number("loss"),
-             .norm = training.number("norm"),
-             .correct = static_cast<int64_t>(training.integer("correct")),
-             .counted = static_cast<int64_t>(training.integer("counted")),
-             .steps = static_cast<int64_t>(training.integer("window_steps"))};
-  linnet::default_generator() = {training.integer("generator_seed"), training.integer("generator_stream"),
-                                 training.integer("generator_offset")};
+void Trainer::restore(const example::Checkpoint& checkpoint, std::string metrics) {
+  const linnet::StateDict& state = checkpoint.state;
+  example::naming(checkpoint.path, [&] {
+    net_.load_state_dict(state.part("model"));
+    optimizer_.load_state_dict(state.part("optimizer"));
+    schedule_.load_state_dict(state.part("schedule"));
+    step_ = count(state, "training.step", 0, settings_.steps);
+    count(state, "schedule.step", step_, step_);
+    seconds_ = amount(state, "training.seconds");
+    window_.loss = amount(state, "training.loss");
+    window_.norm = amount(state, "training.norm");
+    window_.steps = count(state, "training.window_steps", step_ % kLogEvery, step_ % kLogEvery);
+    const int64_t strings = window_.steps * settings_.batch;
+    window_.counted = count(state, "training.counted", strings * size_.shortest(), strings * size_.longest());
+    window_.correct = count(state, "training.correct", 0, window_.counted);
+    linnet::default_generator() = {state.integer("training.generator_seed"), state.integer("training.generator_stream"),
+                                   state.integer("training.generator_offset")};
+  });
+  earlier_metrics_ = std::move(metrics);
 }
 
 double Trainer::tokens_per_second() const {
-  return seconds_ > 0 ? static_cast<double>(step_ * settings_.batch * (settings_.length - 1)) / seconds_ : 0;
+  return seconds_ > 0
+             ? static_cast<double>(step_) * static_cast<double>(settings_.batch * (settings_.length - 1)) / seconds_
+             : 0;
 }
 
-void Trainer::save_curve(const std::string& subtitle) const {
-  const example::MetricsTable table = example::read_metrics(run_.file("metrics.csv"));
+bool Trainer::save_curve(const example::RunDirectory& run, const std::string& subtitle) {
+  try {
+    draw_curve(run, subtitle);
+    return true;
+  } catch (const linnet::Error& error) {
+    if (!std::exchange(warned_, true)) std::cerr << "\nwarning: there is no picture: " << error.what() << std::endl;
+    return false;
+  }
+}
+
+void Trainer::draw_curve(const example::RunDirectory& run, const std::string& subtitle) const {
+  const example::MetricsTable table = example::read_metrics(run.file("metrics.csv"));
   const Settings& s = settings_;
   std::string text = "length " + std::to_string(s.length) + ", " + std::to_string(s.symbols) + " symbols, " +
                      std::to_string(s.layers) + " layers, " + std::to_string(s.heads) + " heads, dim " +
@@ -153,7 +191,7 @@ void Trainer::save_curve(const std::string& subtitle) const {
   if (!subtitle.empty()) text += "; " + subtitle;
   std::vector<double> drops;
   if (s.lr_drop_at < s.steps) drops.push_back(static_cast<double>(s.lr_drop_at));
-  example::save_curve(run_.file("curve.svg"),
+  example::save_curve(run.file("curve.svg"),
                       {{s.attention, table.column("step"), table.column("loss"), table.column("accuracy")}},
                       {.title = "Copy task, " + s.attention + " attention", .subtitle = text, .rate_drops = drops});
 }

@@ -15,17 +15,22 @@
 
 namespace copy_task {
 
+/// The step at which a checkpoint was saved.
+uint64_t step_of(const example::Checkpoint& checkpoint);
+
 class Trainer {
  public:
-  Trainer(linnet::models::CausalLM& net, const Settings& settings, const example::RunDirectory& run);
+  Trainer(linnet::models::CausalLM& net, const Settings& settings);
 
   /// Takes everything back from a checkpoint: weights, optimizer, schedule, random state, step, sums; the data need no
-  /// state, since a step's batch is a function of (seed, step).
-  void restore(const linnet::StateDict& checkpoint);
-  /// Trains up to settings.steps with a checkpoint at the start, now and then, and at the end. False where a signal
-  /// ended it early; then the last step is saved too.
-  bool train(const example::InterruptGuard& guard);
-  void save_curve(const std::string& subtitle) const;
+  /// state, since a step's batch is a function of (seed, step). metrics: the text of the run's metrics.csv.
+  void restore(const example::Checkpoint& checkpoint, std::string metrics);
+  /// Trains up to settings.steps with a checkpoint at the start, now and then, and at the end. False where a signal or
+  /// lost output ended it early; then the last step is saved too.
+  bool train(const example::RunDirectory& run, const example::InterruptGuard& guard);
+  /// False where it could not be written: no error, for training is worth more than its picture; the first time a
+  /// warning says so.
+  bool save_curve(const example::RunDirectory& run, const std::string& subtitle);
 
   int64_t step() const { return step_; }
   double seconds() const { return seconds_; }  ///< of training, those before a resume included
@@ -40,23 +45,24 @@ class Trainer {
 
   void train_step();
   void log(example::MetricsWriter& metrics);
-  void save();
+  void save(example::Checkpoints& checkpoints);
+  void draw_curve(const example::RunDirectory& run, const std::string& subtitle) const;
   example::ProgressState progress() const;
 
   linnet::models::CausalLM& net_;
   Settings settings_;
-  const example::RunDirectory& run_;
   TaskSize size_;
   linnet::Device device_;
   linnet::optim::RAdam optimizer_;
   linnet::optim::StepDrop schedule_;
-  example::Checkpoints checkpoints_;
   int64_t step_ = 0;
   double rate_ = 0;                 // of the last step
   double seconds_ = 0, speed_ = 0;  // speed: steps a second, lately
   Window window_, shown_;
   double logged_at_ = 0;  // seconds_ at the last row
   int64_t logged_step_ = 0;
+  std::string earlier_metrics_;
+  bool warned_ = false;
 };
 
 }  // namespace copy_task

@@ -36,17 +36,17 @@ void Checkpoints::save(const std::vector<std::pair<std::string, linnet::StateDic
   saved_ = std::chrono::steady_clock::now();
 }
 
-linnet::StateDict Checkpoints::load() const {
+Checkpoint Checkpoints::load() const {
   std::error_code ignored;
   const bool latest = fs::exists(path(), ignored), previous = fs::exists(previous_path(), ignored);
-  if (!latest && !previous) linnet::fail(folder_, ": holds no checkpoint; start the run again with another --out");
-  if (!latest) return linnet::load_checkpoint(previous_path());
+  if (!latest && !previous) linnet::fail(folder_, ": holds no checkpoint; start the run again with --out");
+  if (!latest) return {previous_path(), linnet::load_checkpoint(previous_path())};
   try {
-    return linnet::load_checkpoint(path());
+    return {path(), linnet::load_checkpoint(path())};
   } catch (const linnet::Error& error) {
     if (!previous) throw;
     std::cerr << error.what() << "\ngoing on from the checkpoint before it, " << previous_path() << std::endl;
-    return linnet::load_checkpoint(previous_path());
+    return {previous_path(), linnet::load_checkpoint(previous_path())};
   }
 }
 

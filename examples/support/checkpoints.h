@@ -15,6 +15,11 @@ struct CheckpointSchedule {
   double seconds = 60;  ///< and where so many seconds went by since the last save
 };
 
+struct Checkpoint {
+  std::string path;  ///< the file, for messages
+  linnet::StateDict state;
+};
+
 /// Keeps checkpoint.safetensors (the latest) and checkpoint-previous.safetensors in one folder.
 class Checkpoints {
  public:
@@ -26,7 +31,7 @@ class Checkpoints {
   void save(const std::vector<std::pair<std::string, linnet::StateDict>>& parts);
   /// The latest; where it cannot be read, the previous, with a line on standard error that says so. Throws Error where
   /// there is none.
-  linnet::StateDict load() const;
+  Checkpoint load() const;
   std::string path() const { return folder_ + "/checkpoint.safetensors"; }
   std::string previous_path() const { return folder_ + "/checkpoint-previous.safetensors"; }
 

@@ -1,6 +1,5 @@
 #include "support/metrics.h"
 
-#include <filesystem>
 #include <sstream>
 
 #include "linnet/core/atomic_file.h"
@@ -32,21 +31,8 @@ std::string join(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-}  // namespace
-
-std::vector<double> MetricsTable::column(const std::string& name) const {
-  for (size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i] != name) continue;
-    std::vector<double> values;
-    for (const auto& row : rows) values.push_back(row[i]);
-    return values;
-  }
-  linnet::fail("metrics: there is no column ", name);
-}
-
-MetricsTable read_metrics(const std::string& path) {
-  const std::string text = read_text(path);
-  MetricsTable table;
+MetricsTable parse_table(const std::string& path, const std::string& text) {
+  MetricsTable table{path, {}, {}};
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::vector<std::string> cells = split(text.substr(begin, end - begin));
     if (begin == 0) {
@@ -60,18 +46,30 @@ MetricsTable read_metrics(const std::string& path) {
   return table;
 }
 
-MetricsWriter::MetricsWriter(std::string path, std::vector<std::string> columns, int64_t last_step, int64_t every)
+}  // namespace
+
+std::vector<double> MetricsTable::column(const std::string& name) const {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] != name) continue;
+    std::vector<double> values;
+    for (const auto& row : rows) values.push_back(row[i]);
+    return values;
+  }
+  linnet::fail(path, ": has no column ", name, "; is it the metrics.csv of a run?");
+}
+
+MetricsTable read_metrics(const std::string& path) { return parse_table(path, read_text(path)); }
+
+MetricsWriter::MetricsWriter(std::string path, std::vector<std::string> columns, const EarlierMetrics& earlier)
     : path_(std::move(path)), width_(columns.size()) {
   std::string kept = join(columns);
-  if (last_step > 0 && std::filesystem::exists(path_)) {
-    std::istringstream lines(read_text(path_));
-    const size_t whole = read_metrics(path_).rows.size();
-    std::string line;
-    std::getline(lines, line);
-    for (size_t i = 0; i < whole && std::getline(lines, line); ++i) {
-      const int64_t step = std::strtoll(line.c_str(), nullptr, 10);
-      if (step <= last_step && step % every == 0) kept += line + "\n";
-    }
+  const size_t whole = parse_table(path_, earlier.text).rows.size();
+  std::istringstream lines(earlier.text);
+  std::string line;
+  std::getline(lines, line);
+  for (size_t i = 0; i < whole && std::getline(lines, line); ++i) {
+    const int64_t step = std::strtoll(line.c_str(), nullptr, 10);
+    if (step <= earlier.last_step && step % earlier.every == 0) kept += line + "\n";
   }
   linnet::write_file(path_, kept);
   out_.open(path_, std::ios::app);

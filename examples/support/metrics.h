@@ -9,6 +9,7 @@ namespace example {
 
 /// A CSV file in memory: the first column is the step.
 struct MetricsTable {
+  std::string path;  ///< the file, for messages
   std::vector<std::string> columns;
   std::vector<std::vector<double>> rows;
 
@@ -18,11 +19,16 @@ struct MetricsTable {
 /// Ends at the first line that is not whole, as a kill leaves it.
 MetricsTable read_metrics(const std::string& path);
 
+/// What a resumed run keeps of its earlier rows: those up to last_step, and of those only multiples of `every` (the
+/// last row of a finished run may lie between), so that it neither repeats nor loses one.
+struct EarlierMetrics {
+  std::string text{};  ///< of the earlier run's file
+  int64_t last_step = 0, every = 1;
+};
+
 class MetricsWriter {
  public:
-  /// Keeps the rows of an earlier run up to last_step, and of those only multiples of `every` (the last row of a
-  /// finished run may lie between): so a resumed run neither repeats nor loses a row. last_step = 0 starts anew.
-  MetricsWriter(std::string path, std::vector<std::string> columns, int64_t last_step = 0, int64_t every = 1);
+  MetricsWriter(std::string path, std::vector<std::string> columns, const EarlierMetrics& earlier = {});
   void add(int64_t step, const std::vector<double>& values);  ///< writes the row through to the file
 
  private:

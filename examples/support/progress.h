@@ -27,7 +27,8 @@ class Progress {
   /// Shows the state: on a terminal at most ten times a second, in a pipe at most once in two seconds and at the first
   /// call.
   void update(const ProgressState& state);
-  void finish();  ///< shows the last state and ends the line
+  bool lost() const { return !out_; }  ///< nobody can see it any more: a closed pipe, a full disk
+  void finish();                       ///< shows the last state and ends the line
 
  private:
   void show();

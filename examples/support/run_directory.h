@@ -1,5 +1,7 @@
-// RunDirectory: the folder of one training run: settings.json, metrics.csv, checkpoints, curve.svg, summary.json.
+// RunDirectory: the folder of one training run: settings.json, metrics.csv, checkpoints, model.safetensors, curve.svg,
+// summary.json.
 #pragma once
+#include <memory>
 #include <string>
 
 #include "support/files.h"
@@ -8,14 +10,18 @@ namespace example {
 
 class RunDirectory {
  public:
-  /// Makes the folder (and those above it) and writes settings.json; throws Error where it cannot be written or holds a
-  /// run.
+  /// Makes the folder (and those above it), locks it and writes settings.json. Throws Error where it cannot, where
+  /// another program has it locked, and where a file of a run is there already: nothing is overwritten but the settings
+  /// of a run that ended before its first checkpoint.
   static RunDirectory create(const std::string& path, const Json& settings);
   /// A folder that holds a run; throws Error, with what to do, where there is none.
   static RunDirectory open(const std::string& path);
   static bool holds_run(const std::string& path);
   /// `path`, or the first of path-2, path-3, ... that does not exist: a default that overwrites nothing.
   static std::string unused(const std::string& path);
+
+  /// Keeps other programs from writing here while a copy of this object lives; throws Error where one does already.
+  void lock();
 
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
@@ -25,7 +31,10 @@ class RunDirectory {
 
  private:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  void check_unused(const Json& settings) const;
+
   std::string path_;
+  std::shared_ptr<void> lock_;
 };
 
 }  // namespace example

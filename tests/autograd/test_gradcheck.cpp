@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "linnet/autograd/record.h"
+#include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
 
 using namespace linnet;
@@ -41,4 +42,12 @@ TEST_CASE("a wrong gradient is found and named") {
 TEST_CASE("f32 inputs are refused") {
   CHECK_THROWS_WITH_AS(gradcheck([](const std::vector<Variable>& x) { return x[0]; }, {Tensor::zeros({1})}),
                        "gradcheck: input 0 is f32, f64 wanted", Error);
+}
+
+TEST_CASE("a missing function is refused; one that trains may draw what it seeds") {
+  CHECK_THROWS_WITH_AS(gradcheck(nullptr, {Tensor::zeros({1}, Dtype::f64)}), "gradcheck: no function given", Error);
+  const auto doubled_in_training = [](const std::vector<Variable>& x) {
+    return training() ? cube(x[0], 3) : Variable(x[0].value().clone());
+  };
+  CHECK(gradcheck(doubled_in_training, {Tensor::full({2}, 2, Dtype::f64)}, {.training = true}) < 1e-6);
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "linnet/autograd/record.h"
@@ -272,4 +273,47 @@ TEST_CASE("a pause ends on the tape that it began on") {
     CHECK_FALSE(recording());
   }
   CHECK(recording());
+}
+
+TEST_CASE("a pause does not train, and an op's name need not live on") {
+  Variable a = leaf(3);
+  Tape tape;
+  CHECK(training());
+  {
+    Tape::Pause pause;
+    CHECK_FALSE(training());
+  }
+  CHECK(training());
+  {
+    const std::string name = "a name that lives as long as this block, and \"has\" a \\ in it, and is longer than most";
+    record(name.c_str(), a.value().clone(), {a}, keep(), [](const Tensor& dy) -> Gradients { return {dy}; });
+    product(a, a);
+  }
+  const TapeReport report = tape.report();
+  std::istringstream table(report.table());
+  size_t width = 0, lines = 0;
+  for (std::string line; std::getline(table, line); ++lines) {
+    if (lines == 0) width = line.size();
+    CHECK(line.size() == width);
+  }
+  CHECK(lines == 4);
+  CHECK(report.table().find(report.rows[0].op) != std::string::npos);
+  CHECK(report.dot().find("and \\\"has\\\" a \\\\ in it") != std::string::npos);
+}
+
+TEST_CASE("a tensor that was changed is found before any gradient has moved") {
+  Variable a = leaf(2), b = leaf(5), c = leaf(7);
+  Tape tape;
+  Variable y = product(a, a), other = product(c, c);
+  const Variable loss = product(y, b);
+  Tensor x = a.value();
+  x.fill(9);
+  CHECK_THROWS_WITH_AS(tape.backward(loss),
+                       "product: a tensor of shape () that it kept for backward was changed since; change a clone() of "
+                       "it instead",
+                       Error);
+  CHECK_FALSE(a.grad().defined());
+  CHECK_FALSE(b.grad().defined());
+  tape.backward(other);  // which does not need it
+  CHECK(c.grad().item() == 14);
 }

@@ -169,8 +169,8 @@ TEST_CASE("broadcasting in every pattern of sizes") {
     for (int mask = 0; mask < 64; ++mask) {
       Shape a{2, 3, 5}, b{2, 3, 5};
       for (int d = 0; d < 3; ++d) {
-        if (mask >> d & 1) a[d] = 1;
-        if (mask >> (d + 3) & 1) b[d] = 1;
+        if (mask >> d & 1) a.set(d, 1);
+        if (mask >> (d + 3) & 1) b.set(d, 1);
       }
       Tensor x = Tensor::normal(a), y = Tensor::normal(b), z = compute::sub(x, y);
       for (int64_t i = 0; i < z.numel(); ++i) {

@@ -44,3 +44,8 @@ TEST_CASE("names") {
   CHECK(std::string(name(Level::plain)) == "plain");
   CHECK(std::string(name(Level::avx512)) == "avx512");
 }
+
+TEST_CASE("a number that is no level is refused") {
+  CHECK_THROWS_WITH_AS(force_level(static_cast<Level>(7)), "force_level: no level 7", Error);
+  CHECK_THROWS_AS(force_level(static_cast<Level>(-1)), Error);
+}

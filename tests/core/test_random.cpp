@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "linnet/core/threads.h"
 
@@ -54,4 +55,22 @@ TEST_CASE("a copied generator goes on alike; streams differ") {
   CHECK_THROWS_AS(a.below(0), Error);
   CHECK(unit_interval(0) > 0);
   CHECK(unit_interval(0xffffffff) < 1);
+}
+
+TEST_CASE("what cannot be drawn is refused, and takes no words") {
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  Generator g{1, 2, 3};
+  CHECK_THROWS_WITH_AS(g.uniform({2}, nan, 1), "uniform: low nan given, a finite f32 wanted", Error);
+  CHECK_THROWS_WITH_AS(g.uniform({2}, 0, 1e300), "uniform: high 1.0000000000000001e+300 given, a finite f32 wanted",
+                       Error);
+  CHECK_THROWS_AS(g.uniform({2}, 1, 0), Error);
+  CHECK_THROWS_AS(g.uniform({2}, -1e308, 1.7e308, Dtype::f64), Error);
+  CHECK_THROWS_WITH_AS(g.normal({2}, 0, infinity), "normal: standard deviation inf given, a finite f32 wanted", Error);
+  CHECK_THROWS_AS(g.normal({2}, nan, 1), Error);
+  CHECK_THROWS_AS(g.normal({2}, 0, -1), Error);
+  CHECK_THROWS_WITH_AS(g.uniform({2}, 0, 1, Dtype::i32), "uniform: dtype i32 given, f32 or f64 wanted", Error);
+  CHECK_THROWS_AS(g.normal({int64_t{1} << 59}, 0, 1), Error);  // no memory
+  CHECK_THROWS_WITH_AS(g.take(-5), "random: -5 words to take, 0 or more wanted", Error);
+  CHECK(g.offset == 3);
+  for (float x : g.uniform({100}, -3e38, 3e38).to_vector<float>()) CHECK(std::isfinite(x));
 }

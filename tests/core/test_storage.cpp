@@ -1,6 +1,11 @@
 #include "linnet/core/storage.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
 
 #include <cstdint>
 
@@ -50,4 +55,24 @@ TEST_CASE("a request beyond the system's memory is an Error and leaves the count
 TEST_CASE("zero bytes are a block like any other") {
   Storage a(0, Device::cpu);
   CHECK(a.data() != nullptr);
+}
+
+TEST_CASE("a child that is forked while another thread asks for memory gets some, too") {
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done) Storage(400, Device::cpu);
+  });
+  for (int i = 0; i < 30; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // a deadlock would last for ever
+      Storage(40, Device::cpu);
+      _exit(0);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+  }
+  done = true;
+  other.join();
 }

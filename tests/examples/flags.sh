@@ -8,7 +8,10 @@ for flag in --layers --heads --dim --batch --steps --symbols --threads; do
   refused "$flag" copy_task $flag many --out out
   refused "$flag" copy_task $flag 2.5 --out out
   refused "$flag" copy_task --out out $flag
-  refused "$flag" copy_task $flag 99999999999999999999 --out out
+done
+for flag in --layers --heads --dim --length --symbols --batch --steps --lr-drop-at --seed --threads; do
+  refused "^copy_task: $flag 99999999999999999999: must be a whole number" copy_task $flag 99999999999999999999 --out out
+  refused "^copy_task: $flag 0x10: must be a whole number" copy_task $flag 0x10 --out out
 done
 refused '--batch 9999999999999: must be at most' copy_task --batch 9999999999999 --out out
 refused '--dim 30: must be a multiple of --heads 4' copy_task --dim 30 --out out
@@ -28,6 +31,9 @@ refused '--from' copy_task --copy '1 2 3'
 refused 'missing: there is no such folder' copy_task --copy '1 2 3' --from missing
 refused 'missing: there is no such folder' copy_task --evaluate missing
 refused 'missing: there is no such folder' copy_task --resume missing
+for flag in --out --resume --evaluate; do
+  refused "^copy_task: $flag: names no folder" copy_task $flag ''
+done
 mkdir empty
 refused 'empty: holds no run' copy_task --resume empty
 [ ! -e out ] || fail "a refused run left a folder"
@@ -51,6 +57,19 @@ refused '"x" is not a symbol' copy_task --copy 'x' --from model
 refused 'no symbols were given' copy_task --copy ' ' --from model
 refused '6 symbols, but the model takes at most 5' copy_task --copy '1 2 3 4 1 2' --from model
 refused 'the settings come from the folder' copy_task --evaluate model --dim 32
+cp model/settings.json settings
+# given KEY VALUE: settings with another value.
+given() { sed "s/\"$1\": [^,]*/\"$1\": $2/" settings >model/settings.json; }
+for value in 16.7 1e30 true '"16"' null 18446744073709551615 -9223372036854775809; do
+  given dim "$value"
+  refused 'model/settings.json: "dim" is .*, wanted: a whole number' copy_task --evaluate model
+done
+given dim 0
+refused 'model/settings.json: --dim 0: must be at least' copy_task --resume model
+given lr '"fast"'
+refused 'model/settings.json: "lr" is "fast", wanted: a number' copy_task --resume model
+given attention 3
+refused 'model/settings.json: "attention" is 3, wanted: text' copy_task --resume model
 echo '{' >model/settings.json
 refused 'model/settings.json: not the JSON' copy_task --evaluate model
 echo '{}' >model/settings.json
@@ -62,4 +81,5 @@ runs copy_task --help
 grep -q -- '--lr-drop-at' log || fail "--help lists the flags"
 
 to_full_disk() { copy_task "$@" >/dev/full; }
+refused 'the output could not be written' to_full_disk --help
 refused 'the output could not be written' to_full_disk "${small[@]}" --steps 2 --out lost

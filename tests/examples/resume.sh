@@ -23,7 +23,7 @@ background=$!
 wait_for [ -s killed/checkpoint.safetensors ]
 kills=0
 while [ $kills -lt 5 ]; do
-  sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
+  sleep "0.0$((RANDOM % 10))"
   kill -KILL $background 2>/dev/null || break
   wait $background 2>/dev/null
   kills=$((kills + 1))

@@ -3,7 +3,8 @@ source "$(dirname "$0")/common.sh"
 
 # A run that saves at nearly every moment: each resume begins by writing settings and ends by saving.
 runs copy_task "${small[@]}" --steps 1 --out run
-for i in $(seq 1 25); do
+caught=0
+for i in $(seq 1 50); do
   "$bin/copy_task" --resume run --steps $((100000 + i)) >log 2>&1 &
   background=$!
   sleep "0.0$((RANDOM % 10))"
@@ -12,8 +13,10 @@ for i in $(seq 1 25); do
   kill -KILL $background 2>/dev/null
   wait $background 2>/dev/null
   background=
-  runs copy_task --evaluate run
+  [ -z "$(find run -name '*.tmp-*')" ] || caught=$((caught + 1))
+  runs copy_task --copy '1 2' --from run
 done
+echo "50 kills, $caught of them while a file was being written"
 
 # damaged: the checkpoint before it serves.
 runs copy_task "${small[@]}" --steps 20 --out damaged
@@ -24,6 +27,27 @@ grep -q 'going on from the checkpoint before it' log || fail "it should say that
 cp cut damaged/checkpoint.safetensors
 cp cut damaged/checkpoint-previous.safetensors
 refused 'damaged/checkpoint' copy_task --resume damaged
+
+# Numbers that cannot be: the message names the file and the number.
+runs copy_task "${small[@]}" --steps 30 --out numbers
+cp numbers/checkpoint.safetensors good
+# number NAME VALUE: puts it into the checkpoint's header, whose length must stay.
+number() {
+  local old new
+  old=$(grep -ao "\"$1\":\"[^\"]*\"" good)
+  new=$(printf '%-*s' ${#old} "\"$1\":\"$2\"")
+  LC_ALL=C sed "s/$old/$new/" good >numbers/checkpoint.safetensors
+}
+for wrong in 'training.seconds nan' 'training.seconds -1' 'training.seconds inf' 'training.loss -1' 'training.norm nan' \
+  'training.counted 0' 'training.counted -9' 'training.counted 999' 'training.correct -1' 'training.window_steps 0' \
+  'training.window_steps 9' 'training.step 29' 'training.step -1' 'schedule.step 7'; do
+  # shellcheck disable=SC2086  # a name and a value
+  number $wrong
+  refused "^copy_task: numbers/checkpoint.safetensors: .*${wrong%% *}|^copy_task: numbers/checkpoint.safetensors: .*step" \
+    copy_task --resume numbers --steps 60
+done
+cp good numbers/checkpoint.safetensors
+runs copy_task --resume numbers --steps 60
 
 # A limit on the size of files stands for a full disk: the save fails, and what was there stays.
 runs copy_task "${small[@]}" --steps 20 --out full

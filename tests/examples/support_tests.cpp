@@ -4,16 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <new>
 #include <sstream>
 
 #include "copy_task/data.h"
+#include "copy_task/evaluation.h"
+#include "linnet/core/atomic_file.h"
 #include "linnet/core/error.h"
 #include "support/curve.h"
 #include "support/files.h"
 #include "support/metrics.h"
 #include "support/minibatch.h"
+#include "support/program.h"
 #include "support/progress.h"
 #include "support/run_directory.h"
 
@@ -69,24 +75,52 @@ TEST_CASE("metrics are cut to the checkpoint's step") {
   }
   std::ofstream(path, std::ios::app) << "100,0.0";  // a row that a kill cut off
   CHECK(read_metrics(path).rows.size() == 5);
-  MetricsWriter writer(path, {"step", "loss"}, 65, 20);
+  MetricsWriter writer(path, {"step", "loss"}, {read_text(path), 65, 20});
   CHECK(read_metrics(path).column("step") == std::vector<double>{20, 40, 60});
   writer.add(80, {0.5});
   const MetricsTable table = read_metrics(path);
   CHECK(table.column("step") == std::vector<double>{20, 40, 60, 80});
   CHECK(table.column("loss")[1] == doctest::Approx(0.025));
-  CHECK_THROWS_AS(table.column("none"), linnet::Error);
+  CHECK_THROWS_WITH_AS(table.column("none"), (path + ": has no column none; is it the metrics.csv of a run?").c_str(),
+                       linnet::Error);
 }
 
 TEST_CASE("a run folder is not overwritten") {
   const Folder folder;
   const std::string path = folder.path + "/a/run";
-  const RunDirectory run = RunDirectory::create(path, {{"dim", 64}});
+  RunDirectory::create(path, {{"dim", 64}});
   CHECK(RunDirectory::open(path).settings()["dim"] == 64);
-  CHECK_THROWS_AS(RunDirectory::create(path, {}), linnet::Error);
+  RunDirectory::create(path, {{"dim", 32}});  // it has no checkpoint: it never began
+  CHECK(RunDirectory::open(path).settings()["dim"] == 32);
+  CHECK_THROWS_AS(RunDirectory::create(path, {{"width", 32}}), linnet::Error);  // another program's
+  for (const char* name : {"metrics.csv", "checkpoint.safetensors", "checkpoint-previous.safetensors",
+                           "model.safetensors", "curve.svg", "summary.json"}) {
+    linnet::write_file(path + "/" + name, "text");
+    CHECK_THROWS_AS(RunDirectory::create(path, {{"dim", 16}}), linnet::Error);
+    std::filesystem::remove(path + "/settings.json");
+    CHECK_THROWS_AS(RunDirectory::create(path, {{"dim", 16}}), linnet::Error);
+    CHECK(read_text(path + "/" + name) == "text");
+    std::filesystem::remove(path + "/" + name);
+    RunDirectory::create(path, {{"dim", 8}});
+  }
   CHECK(RunDirectory::unused(path) == path + "-2");
   CHECK(RunDirectory::unused(folder.path + "/b") == folder.path + "/b");
   CHECK_THROWS_AS(RunDirectory::open(folder.path), linnet::Error);
+}
+
+TEST_CASE("a run folder is written by one program at a time") {
+  const Folder folder;
+  const std::string in_use =
+      folder.path + ": is in use by another copy_task; wait for it to end, or give --out another folder";
+  {
+    const RunDirectory run = RunDirectory::create(folder.path, {{"dim", 64}});
+    const RunDirectory copy = run;
+    CHECK_THROWS_WITH_AS(RunDirectory::create(folder.path, {{"dim", 64}}), in_use.c_str(), linnet::Error);
+    RunDirectory reader = RunDirectory::open(folder.path);
+    CHECK(reader.settings()["dim"] == 64);
+    CHECK_THROWS_WITH_AS(reader.lock(), in_use.c_str(), linnet::Error);
+  }
+  RunDirectory::open(folder.path).lock();
 }
 
 TEST_CASE("the curve draws every run, thins long ones and survives odd values") {
@@ -108,10 +142,12 @@ TEST_CASE("the curve draws every run, thins long ones and survives odd values") 
   CHECK(two.find("softmax") != std::string::npos);
   for (const CurveRun& odd :
        {CurveRun{"empty", {}, {}, {}}, CurveRun{"one", {5}, {2.4}, {0.1}}, CurveRun{"zero", {1, 2}, {0, 0}, {1, 1}},
-        CurveRun{"inf", {1, 2}, {INFINITY, NAN}, {0, 0}}}) {
+        CurveRun{"inf", {1, 2}, {INFINITY, NAN}, {0, 0}}, CurveRun{"steps", {NAN, INFINITY}, {1, 1}, {0, 0}},
+        CurveRun{"\x01", {1e300, -1e300}, {1e300, 1e-300}, {1e300, -1}}}) {
     const std::string svg = curve_svg({odd}, {.title = odd.name});
     CHECK(svg.find("nan") == std::string::npos);
     CHECK(svg.find("='inf") == std::string::npos);
+    CHECK(svg.find('\x01') == std::string::npos);
     CHECK(svg.substr(svg.size() - 7) == "</svg>\n");
   }
 }
@@ -174,4 +210,45 @@ TEST_CASE("copy task batches are a function of seed, stream and step, and all di
   CHECK(first != at(2, Stream::training, 0));
   CHECK(first != at(1, Stream::evaluation, 0));
   CHECK(first != at(1, Stream::demonstration, 0));
+}
+
+TEST_CASE("recurrent and parallel logits may differ by what f32 rounds, relative to the largest of them") {
+  using namespace copy_task;
+  linnet::manual_seed(1);
+  const TaskSize size{64, 10};
+  linnet::models::CausalLM net({.vocab = 12, .dim = 64, .layers = 2, .heads = 4, .max_time = 64});
+  const std::vector<std::vector<int32_t>> strings = demonstration_strings(size, 1, 3);
+  linnet::Tensor& weight = net.head.weight.mutable_value();
+  for (int64_t i = 0; i < weight.numel(); ++i) weight.mutable_data<float>()[i] *= 1e4f;
+  const Copied copied = copy_recurrently(net, strings[0], linnet::Device::cpu);
+  CHECK(copied.logit > 100);
+  CHECK(copied.difference > 1e-4);
+  check_agreement(copied.difference, copied.logit);
+  net.head.bias.mutable_value().mutable_data<float>()[0] = NAN;  // one among good ones
+  CHECK(copy_recurrently(net, strings[0], linnet::Device::cpu).difference == INFINITY);
+
+  check_agreement(0.9e-4, 0.01);
+  check_agreement(0.9e-2, 100);
+  for (const auto& [difference, logit] : {std::pair{1.1e-4, 0.01}, {1.1e-2, 100.0}, {NAN, 1.0}, {INFINITY, INFINITY}})
+    CHECK_THROWS_AS(check_agreement(difference, logit), linnet::Error);
+}
+
+TEST_CASE("a program that runs out of memory says so") {
+  CLI::App app("", "program");
+  char name[] = "program";
+  char* arguments[] = {name};
+  std::ostringstream errors;
+  std::streambuf* const before = std::cerr.rdbuf(errors.rdbuf());
+  const int code = run_program(app, 1, arguments, []() -> int { throw std::bad_alloc(); });
+  std::cerr.rdbuf(before);
+  CHECK(code == kFailed);
+  CHECK(errors.str() == "program: there is not enough memory; smaller sizes need less\n");
+}
+
+TEST_CASE("whole numbers on the command line are read as they stand, or refused") {
+  CHECK(parse_integer("--n", "-9223372036854775808") == INT64_MIN);
+  CHECK(parse_integer("--n", "9223372036854775807") == INT64_MAX);
+  CHECK(parse_integer("--n", "010") == 10);
+  for (const char* text : {"", " 1", "1 ", "0x1", "1e3", "2.5", "9223372036854775808", "-9223372036854775809"})
+    CHECK_THROWS_AS(parse_integer("--n", text), CLI::ValidationError);
 }

@@ -31,6 +31,13 @@ grep -q "$(awk -v a="$accuracy" 'BEGIN { printf "Accuracy %.1f", int(1000 * a) /
 runs copy_task --copy "3 1 4 4" --from linear
 grep -q '  given *3 *1 *4 *4' log || fail "--copy shows what it was given"
 
+# The picture is a by-product: where it cannot be written, one warning says so.
+rm again/curve.svg && mkdir again/curve.svg
+runs copy_task --resume again --steps 1200
+[ "$(grep -c '^warning: .*again/curve.svg: is a directory' log)" = 1 ] || { cat log; fail "one warning for the picture"; }
+grep -q 'The curve is' log && fail "there is no curve to speak of"
+[ -s again/summary.json ] || fail "the run ends as ever"
+
 # Without --out nothing is overwritten.
 runs copy_task "${small[@]}" --steps 2
 runs copy_task "${small[@]}" --steps 2

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "linnet/autograd/tape.h"
 #include "linnet/models/causal_lm.h"
@@ -140,4 +141,41 @@ TEST_CASE("generate: NaN weights are an error, not a token") {
   net.head.bias.mutable_value().fill(std::nan(""));
   const Tensor prompt = test::tokens({1, 2}, 11);
   CHECK(message_of([&] { net.generate(prompt, {.tokens = 1}); }) == "sample_logits: logit 0 is nan, want a number");
+}
+
+TEST_CASE("generate: under a pause nothing drops out; what fails takes no words") {
+  manual_seed(1);
+  const CausalLM net({.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .max_time = 32, .dropout = 0.5});
+  const Tensor prompt = test::tokens({2, 4}, 11);
+  const Tensor wanted = net.generate(prompt, {.tokens = 8, .temperature = 0});
+  {
+    Tape tape;
+    Tape::Pause pause;
+    CHECK(same_bits(net.generate(prompt, {.tokens = 8, .temperature = 0}), wanted));
+  }
+  Generator generator{1, 2, 3};
+  CHECK_THROWS_WITH(net.generate(prompt, {.tokens = std::numeric_limits<int64_t>::max(), .generator = &generator}),
+                    doctest::Contains("exceed max_time 32"));
+  CHECK(generator.offset == 3);
+}
+
+TEST_CASE("generate: a state that does not fit is refused when it is loaded, and stays as it was") {
+  Net net;
+  models::LMState state = net.make_state(1), fresh = net.make_state(1), empty;
+  net.step(Tensor::zeros({1}, Dtype::i32), state);
+  const StateDict saved = state.state_dict();
+  const auto changed = [&](const std::string& position) {
+    StateDict result;
+    for (const auto& [name, value] : saved.tensors()) result.set(name, value);
+    for (const auto& [name, text] : saved.texts()) result.set_text(name, name == "position" ? position : text);
+    return result;
+  };
+  StateDict more = saved;
+  more.set("7.s", Tensor::zeros({1}));
+  CHECK_THROWS_WITH(fresh.load_state_dict(changed("18446744073709551615")), doctest::Contains("position is"));
+  CHECK_THROWS_WITH(fresh.load_state_dict(more), doctest::Contains("1 entries given that belong to none"));
+  CHECK_THROWS_WITH(empty.load_state_dict(saved), doctest::Contains("load into what make_state gives"));
+  CHECK(fresh.position == 0);
+  fresh.load_state_dict(saved);
+  CHECK(fresh.position == 1);
 }

@@ -46,8 +46,7 @@ TEST_CASE("weights: the ends of the unit interval fall on classes that can come"
   CHECK(sample_weights(weights, 1e-300) == 1);
   CHECK(sample_weights(weights, 10.0 / 13 - 1e-12) == 1);
   CHECK(sample_weights(weights, 10.0 / 13 + 1e-12) == 2);
-  CHECK(sample_weights(weights, 1.0) == 2);
-  CHECK(sample_weights(weights, 2.0) == 2);  // the last with a weight, should rounding carry u * total too far
+  CHECK(sample_weights(weights, std::nextafter(1.0, 0.0)) == 2);
   CHECK(sample_weights(Row{0, 5e-324, 0}, 0.5) == 1);
 }
 
@@ -126,7 +125,7 @@ TEST_CASE("logits: errors") {
   CHECK(draw({1}, {.top_p = 0}) == "sample_logits: top_p 0, want above 0 and at most 1");
   CHECK(draw({1}, {.top_p = 1.5}) == "sample_logits: top_p 1.5, want above 0 and at most 1");
   CHECK(message_of([&] { sample_logits(Tensor::zeros({3}), {}, generator); }) ==
-        "sample_logits: logits (3) f32 are not f32 or f64 (batch, classes)");
+        "sample_logits: logits (3) are not (batch, classes)");
 }
 
 TEST_CASE("logits: one class a row of a tensor") {
@@ -137,4 +136,16 @@ TEST_CASE("logits: one class a row of a tensor") {
   CHECK(chosen.to_vector<int32_t>() == std::vector<int32_t>{1, 0});
   CHECK(generator.offset == 0);  // greedy draws nothing
   CHECK(sample_logits(Tensor::zeros({0, 3}), {}, generator).shape() == Shape{0});
+}
+
+TEST_CASE("sampling: u must be in [0, 1); messages say what is wrong; a call that fails takes no words") {
+  for (const double u : {-0.1, 1.0, std::nan("")})
+    CHECK_THROWS_WITH(sample_weights(Row{1, 2}, u), doctest::Contains("want at least 0 and below 1"));
+  Generator generator{1, 2, 3};
+  CHECK(message_of([&] {
+          sample_logits(Tensor::zeros({1, 3}, Dtype::i32), {}, generator);
+        }) == "sample_logits: dtype i32 given, f32 or f64 wanted");
+  const Tensor half_wrong = Tensor::from<double>({0, 1, kInfinity, 1}, {2, 2});
+  CHECK_THROWS_AS(sample_logits(half_wrong, {}, generator), Error);
+  CHECK(generator.offset == 3);
 }

@@ -93,3 +93,18 @@ TEST_CASE("stack: a state of another depth is an error, before anything changes"
         }) == "Stack stack: a state of 2 layers given, there are 3");
   CHECK(test::same_bits(state.layers[0].linear.s.value(), before));
 }
+
+TEST_CASE("stack: a step whose state does not fit advances no layer") {
+  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
+    Net net(kind, true);
+    auto state = net.stack.make_state(1);
+    state.layers[1] = net.stack.make_state(2).layers[1];
+    const Tensor x = test::normal({1, 8});
+    CHECK_THROWS_WITH(net.stack.step(x, state), doctest::Contains("Attention stack.blocks.1.attention: state "));
+    if (kind == AttentionKind::linear) {
+      for (float z : state.layers[0].linear.z.value().to_vector<float>()) CHECK(z == 0);
+    } else {
+      CHECK(state.layers[0].softmax.length == 0);
+    }
+  }
+}

@@ -192,7 +192,8 @@ TEST_CASE("attention: errors name the layer") {
   CHECK(message_of([&] {
           net.attention.step(Tensor::zeros({2, 1, 12}), state);
         }) == "Attention attention: input (2, 1, 12) is not (batch, 12), one step");
-  CHECK_THROWS_WITH(net.attention.step(Tensor::zeros({3, 12}), state), doctest::Contains("linear_attention_step"));
+  CHECK_THROWS_WITH(net.attention.step(Tensor::zeros({3, 12}), state),
+                    "Attention attention: state s f32 (2, 3, 4, 4) given, f32 (3, 3, 4, 4) wanted");
   CHECK(message_of([&] {
           open.attention.step(Tensor::zeros({2, 12}), state);
         }) == "Attention attention: only causal attention can go step by step; set .causal = true");
@@ -204,4 +205,32 @@ TEST_CASE("attention: errors name the layer") {
         "Tape's scope or under Tape::Pause");
   Tape::Pause pause;
   CHECK(net.attention.step(Tensor::zeros({2, 12}), state).shape() == Shape{2, 12});
+}
+
+TEST_CASE("attention: a dim beyond every memory and an eps that is no number are refused") {
+  nn::Model root;
+  CHECK_THROWS_WITH(nn::Attention(root, "a", {.dim = int64_t{1} << 62, .heads = 2}),
+                    doctest::Contains("Attention a: dim 4611686018427387904 given, at most"));
+  CHECK_THROWS_WITH(nn::Attention(root, "a", {.dim = 4, .heads = 2, .eps = std::nan("")}),
+                    doctest::Contains("Attention a: eps nan given"));
+}
+
+TEST_CASE("attention: a state that is not this layer's is refused, by step and when loaded") {
+  nn::Model root;
+  for (const auto kind : {nn::AttentionKind::linear, nn::AttentionKind::softmax}) {
+    nn::Attention layer(root, nn::name(kind), {.dim = 4, .heads = 2, .causal = true, .kind = kind});
+    auto three = layer.make_state(3), state = layer.make_state(2);
+    const Tensor x = Tensor::zeros({2, 4});
+    CHECK_THROWS_WITH(layer.step(x, three), doctest::Contains(" wanted"));
+    layer.step(x, state);
+    const StateDict saved = state.state_dict();
+    StateDict wide, more = saved;
+    for (const auto& [name, value] : saved.tensors()) wide.set(name, value.to(Dtype::f64));
+    wide.set_text("kind", nn::name(kind));
+    more.set("q", x);
+    CHECK_THROWS_WITH(state.load_state_dict(wide), doctest::Contains("is f64, this one is f32"));
+    CHECK_THROWS_WITH(state.load_state_dict(more), doctest::Contains("unexpected: q"));
+    CHECK_THROWS_WITH(state.select(Tensor::zeros({2, 2}, Dtype::i32)), doctest::Contains("are not i32 (n)"));
+    state.load_state_dict(saved);
+  }
 }

@@ -33,7 +33,7 @@ TEST_CASE("Embedding: errors") {
   nn::Embedding embed(root, "embed", {.rows = 5, .dim = 2});
   CHECK_THROWS_WITH(embed(Tensor::from<int32_t>({0, 5}, {2})), doctest::Contains("embedding: "));
   CHECK_THROWS_WITH(embed(Tensor::from<int32_t>({-1}, {1})), doctest::Contains("embedding: "));
-  CHECK_THROWS_WITH(embed(Tensor::zeros({2})), doctest::Contains("embedding: "));
+  CHECK_THROWS_WITH(embed(Tensor::zeros({2})), doctest::Contains("Embedding embed: embedding: "));
   CHECK(message_of([&] { nn::Embedding(root, "bad", {.rows = 5, .dim = 0}); }) ==
         "Embedding bad: rows 5 and dim 0, want at least 1");
   CHECK(message_of([&] { nn::Embedding(root, "bad", {.rows = 5, .dim = 1, .padding_row = 5}); }) ==

@@ -24,7 +24,8 @@ TEST_CASE("LayerNorm normalises the last axis, then scales and shifts") {
 TEST_CASE("LayerNorm: errors") {
   nn::Model root;
   nn::LayerNorm norm(root, "norm", {.dim = 4});
-  CHECK_THROWS_WITH(norm(Tensor::zeros({2, 3})), doctest::Contains("layer_norm: "));
+  CHECK_THROWS_WITH(norm(Tensor::zeros({2, 3})), doctest::Contains("LayerNorm norm: layer_norm: "));
   CHECK(message_of([&] { nn::LayerNorm(root, "bad", {.dim = 0}); }) == "LayerNorm bad: dim 0, want at least 1");
-  CHECK(message_of([&] { nn::LayerNorm(root, "bad", {.dim = 4, .eps = -1}); }) == "LayerNorm bad: eps -1 is negative");
+  CHECK(message_of([&] { nn::LayerNorm(root, "bad", {.dim = 4, .eps = -1}); }) ==
+        "LayerNorm bad: eps -1 given, want finite and not negative");
 }

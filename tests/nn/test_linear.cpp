@@ -40,10 +40,13 @@ TEST_CASE("Linear: errors name the layer or the op") {
   nn::Linear layer(root, "layer", {.in = 8, .out = 16});
   CHECK(message_of([&] {
           layer(Tensor::zeros({64, 7}));
-        }) == "linear: input (64, 7) ends in 7 but weight (16, 8) takes 8");
+        }) == "Linear layer: linear: input (64, 7) ends in 7 but weight (16, 8) takes 8");
   CHECK(message_of([&] { nn::Linear(root, "bad", {.in = 0, .out = 3}); }) ==
         "Linear bad: in 0 and out 3, want at least 1");
   CHECK(message_of([&] { nn::Linear(root, "bad", {.in = 16, .out = 8, .tied = layer.weight}); }) ==
         "Linear bad: tied weight (16, 8) is not (out, in) = (8, 16)");
+  CHECK(message_of([&] {
+          nn::Linear(root, "bad", {.in = 8, .out = 16, .tied = Tensor::zeros({16, 8}, Dtype::i32)});
+        }) == "Linear bad: tied weight is i32, f32 or f64 wanted");
   CHECK(root.children().size() == 1);  // what failed is not left behind
 }

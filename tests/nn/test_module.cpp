@@ -128,7 +128,7 @@ TEST_CASE("a name that is taken, empty or dotted is an error") {
   CHECK(message_of([&] { own.as_buffer(); }) == taken);
   CHECK(message_of([&] { own.as_tie(own.parameters()[0]); }) == taken);
   CHECK(message_of([&] { nn::Linear linear(own, "x", {.in = 1, .out = 1}); }) == taken);
-  CHECK(message_of([&] { own.wrong_init(); }) == "y: init made (3), want (2)");
+  CHECK(message_of([&] { own.wrong_init(); }) == "y: init made f32 (3), want f32 (2)");
   CHECK(message_of([&] { own.undefined_buffer(); }) == "z: a buffer wants a tensor, this one is undefined");
   CHECK(own.parameter_count() == 1);
 }
@@ -225,4 +225,24 @@ TEST_CASE("a number of the wrong kind is an error that names the op") {
   Net net;
   CHECK_THROWS_WITH(net.inner.first(Tensor::zeros({4, 3})), doctest::Contains("linear: "));
   CHECK_THROWS_WITH(net.inner.first(Tensor::zeros({4, 2}, Dtype::f64)), doctest::Contains("linear: "));
+}
+
+TEST_CASE("an init that fails or fits not is named with its parameter; one that keeps its tensor is copied") {
+  nn::Model root;
+  const auto with = [&](const nn::Init& init) {
+    return message_of([&] { nn::Linear(root, "l", {.in = 3, .out = 3, .weight_init = init}); });
+  };
+  using Made = nn::Init;
+  CHECK(with(nn::init::normal(-1)) == "l.weight: normal: standard deviation -1 is negative");
+  CHECK(with(Made([](const Shape&, Generator&) { return Tensor(); })) ==
+        "l.weight: init made an undefined tensor, want f32 (3, 3)");
+  CHECK(with(Made([](const Shape& s, Generator&) { return Tensor::zeros(s, Dtype::f64); })) ==
+        "l.weight: init made f64 (3, 3), want f32 (3, 3)");
+  const Tensor kept = Tensor::zeros({3, 3});
+  const Made same = [&](const Shape&, Generator&) { return kept; };
+  nn::Linear a(root, "a", {.in = 3, .out = 3, .weight_init = same});
+  nn::Linear b(root, "b", {.in = 3, .out = 3, .weight_init = same});
+  a.weight.mutable_value().fill(7);
+  CHECK(b.weight.value().data<float>()[0] == 0);
+  CHECK(kept.data<float>()[0] == 0);
 }

@@ -154,3 +154,16 @@ TEST_CASE("loading a hundred times takes no more memory than once") {
   for (int i = 0; i < 100; ++i) net.load_state_dict(state);
   CHECK(memory_stats().live == live);
 }
+
+TEST_CASE("values may come from the module's own memory") {
+  nn::Model root;
+  nn::Linear a(root, "a", {.in = 2, .out = 2, .bias = false}), b(root, "b", {.in = 2, .out = 2, .bias = false});
+  a.weight.mutable_value().fill(1);
+  b.weight.mutable_value().fill(2);
+  StateDict exchanged;
+  exchanged.set("a.weight", b.weight.value());
+  exchanged.set("b.weight", a.weight.value());
+  root.load_state_dict(exchanged);
+  CHECK(a.weight.value().data<float>()[0] == 2);
+  CHECK(b.weight.value().data<float>()[0] == 1);
+}

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "linnet/autograd/tape.h"
 #include "linnet/ops/reduce.h"
 #include "support/arrays.h"
@@ -103,4 +105,14 @@ TEST_CASE("positions: errors name the layer, past the maximum in a step too") {
   CHECK_THROWS_WITH(sinusoidal(Tensor::zeros({1, 3, 6}, Dtype::i32)), doctest::Contains("positions: "));
   CHECK(message_of([&] { nn::LearnedPositions(root, "bad", {.max_time = 0, .dim = 6}); }) ==
         "LearnedPositions bad: max_time 0 and dim 6, want at least 1");
+}
+
+TEST_CASE("positions: those at the end of the integers are refused") {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  nn::Model root;
+  nn::LearnedPositions learned(root, "learned", {.max_time = 4, .dim = 2});
+  nn::SinusoidalPositions sinusoidal(root, "sinusoidal", {.dim = 2});
+  const Tensor x = Tensor::zeros({1, 3, 2});
+  CHECK_THROWS_WITH(learned(x, most), doctest::Contains("max_time is 4"));
+  CHECK_THROWS_WITH(sinusoidal(x, most), doctest::Contains("end beyond 2^63 - 1"));
 }

@@ -174,3 +174,24 @@ TEST_CASE("cross_entropy: errors (LS2)") {
           cross_entropy(Tensor::zeros({1, 0}), index_of({0}, {1}));
         }) == "cross_entropy: target 0 at position 0, but there are 0 classes");
 }
+
+TEST_CASE("a row of NaN, or of NaN and -infinity, has a loss of NaN at every level") {
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  const Tensor x = Tensor::from<double>({nan, nan, nan, -infinity, nan, 1, -infinity, -infinity}, {4, 2});
+  for_each_level([&](const char* level) {
+    CAPTURE(level);
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+      const Tensor targets = Tensor::from<int32_t>({0, 1, 1, 0}, {4});
+      const Tensor loss = cross_entropy(x.to(dtype), targets, {.reduce = Reduce::none}).value();
+      const std::vector<double> got = loss.to(Dtype::f64).to_vector<double>();
+      for (size_t i = 0; i < 3; ++i) CHECK(std::isnan(got[i]));
+      CHECK(got[3] == infinity);
+      const Tensor excluded = Tensor::full({2, 2}, -infinity, dtype);
+      CHECK(cross_entropy(excluded, targets.slice(0, 2)).item() == infinity);  // their mean
+    }
+  });
+  CHECK(
+      message_of([&] {
+        (void)cross_entropy(Tensor::zeros({1, 2}), Tensor::zeros({1}, Dtype::i32), {.reduce = static_cast<Reduce>(9)});
+      }) == "cross_entropy: no reduction 9");
+}

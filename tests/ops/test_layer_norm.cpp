@@ -201,7 +201,32 @@ TEST_CASE("layer_norm: errors") {
           layer_norm(zeros({2, 3}), zeros({2, 3}), zeros({3}));
         }) == "layer_norm: weight (2, 3) and bias (3) differ in shape");
   CHECK(message_of([&] { layer_norm(zeros({})); }) == "layer_norm: input () has no axis to normalise");
-  CHECK(message_of([&] { layer_norm(zeros({3}), {}, {}, -1); }) == "layer_norm: eps -1 is negative");
+  CHECK(message_of([&] { layer_norm(zeros({3}), {}, {}, -1); }) ==
+        "layer_norm: eps -1 given, wanted: finite and not negative");
   CHECK_THROWS_AS(layer_norm(zeros({2, 3}), Tensor::zeros({3}, Dtype::f64)), Error);
   CHECK_THROWS_AS(layer_norm(Tensor::zeros({2, 3}, Dtype::i32)), Error);
+}
+
+TEST_CASE("a constant row gives its bias and gradient 0 where eps is 0, or rounds to it") {
+  for_each_level([&](const char* level) {
+    CAPTURE(level);
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+      for (const double eps : {0.0, 1e-60}) {
+        if (eps > 0 && dtype == Dtype::f64) continue;
+        Variable x = Variable::leaf(Tensor::full({2, 5}, 3.3, dtype));
+        const Tensor weight = Tensor::full({5}, 2, dtype), bias = Tensor::full({5}, 0.25, dtype);
+        Tape tape;
+        const Variable y = layer_norm(x, weight, bias, eps);
+        for (double value : y.value().to(Dtype::f64).to_vector<double>()) CHECK(value == 0.25);
+        tape.backward(y, Tensor::full({2, 5}, 1, dtype));
+        for (double value : x.grad().to(Dtype::f64).to_vector<double>()) CHECK(value == 0);
+      }
+    }
+  });
+}
+
+TEST_CASE("an eps that is no finite number is refused") {
+  for (const double eps : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    CHECK_THROWS_WITH_AS(layer_norm(Tensor::zeros({2, 3}), {}, {}, eps), doctest::Contains("finite and not negative"),
+                         Error);
 }

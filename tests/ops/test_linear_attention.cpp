@@ -330,3 +330,21 @@ TEST_CASE("errors of linear attention") {
   CHECK_THROWS_AS(linear_attention(q, k.to(Dtype::f64), v), Error);
   CHECK_THROWS_AS(linear_attention(q.to(Dtype::i32), k.to(Dtype::i32), v.to(Dtype::i32)), Error);
 }
+
+TEST_CASE("options that are no numbers, or no feature map, are refused by every form") {
+  const Tensor x = Tensor::zeros({1, 2, 1, 3}), one = Tensor::zeros({1, 1, 3});
+  for (const double eps : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    Tensor out;
+    LinearState state;
+    const LinearAttentionOptions options{.eps = eps};
+    const auto refused = doctest::Contains("given, wanted: finite and not negative");
+    CHECK_THROWS_WITH_AS(linear_attention(x, x, x, options), refused, Error);
+    CHECK_THROWS_WITH_AS(linear_attention_qkv(Tensor::zeros({1, 2, 3, 1, 3}), options), refused, Error);
+    CHECK_THROWS_WITH_AS(linear_attention_with_state(x, x, x, {}, options), refused, Error);
+    CHECK_THROWS_WITH_AS(linear_attention_step(one, one, one, state, out, options), refused, Error);
+    CHECK_THROWS_WITH_AS(linear_attention_step_qkv(Tensor::zeros({1, 3, 1, 3}), state, out, options), refused, Error);
+    CHECK_FALSE(state.s.defined());
+  }
+  CHECK(message_of([&] { (void)linear_attention(x, x, x, {.feature_map = static_cast<FeatureMap>(9)}); }) ==
+        "linear_attention: no feature map 9");
+}

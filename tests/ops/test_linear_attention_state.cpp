@@ -140,3 +140,27 @@ TEST_CASE("errors of the recurrent form") {
   CHECK(message_of([&] { linear_attention_with_state(x, x, x, half); }) ==
         "linear_attention_with_state: the state has only one of s and z");
 }
+
+TEST_CASE("a step may write into the memory of its inputs; states made of the same Variables go their own ways") {
+  manual_seed(4);
+  const Tensor q = Tensor::normal({2, 3, 4}), k = Tensor::normal({2, 3, 4}), v = Tensor::normal({2, 3, 4});
+  const auto second_step = [&](int which) {
+    Tensor in[3] = {q.clone(), k.clone(), v.clone()}, out, first;
+    LinearState state;
+    linear_attention_step(q, v, k, state, first);
+    if (which < 3) out = in[which];
+    linear_attention_step(in[0], in[1], in[2], state, out);
+    if (which < 3) CHECK(bit_equal(out, in[which]));
+    return out;
+  };
+  for_each_level([&] {
+    for (int which : {0, 1, 2}) CHECK(bit_equal(second_step(which), second_step(3)));
+  });
+
+  const Variable s = Tensor::zeros({2, 3, 4, 4}), z = Tensor::zeros({2, 3, 4});
+  LinearState a(s, z), b(s, z);
+  Tensor out;
+  linear_attention_step(q, k, v, a, out);
+  CHECK(bit_equal(b.s.value(), Tensor::zeros({2, 3, 4, 4})));
+  CHECK(bit_equal(z.value(), Tensor::zeros({2, 3, 4})));
+}

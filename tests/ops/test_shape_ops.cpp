@@ -225,3 +225,19 @@ TEST_CASE("broadcast_to repeats and sums back") {
   CHECK(message_of([&] { (void)broadcast_to(x, {1, 3}); }) == "broadcast_to: (2, 1) cannot be repeated to (1, 3)");
   CHECK(message_of([&] { (void)broadcast_to(x, {2}); }) == "broadcast_to: (2, 1) cannot be repeated to (2)");
 }
+
+TEST_CASE("sizes whose sum wraps, parts beyond number and axes beyond eight are errors of the op") {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const Tensor x = Tensor::zeros({4, 2}), deep = Tensor::zeros({1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(message_of([&] { (void)split(x, {most, most, 2, 4}, 0); }) == "split: the sizes add up to more than 2^63 - 1");
+  CHECK(message_of([&] { (void)split(Tensor::zeros({0}), int64_t{1} << 40, 0); }) ==
+        "split: 1099511627776 parts wanted, at most 1048576 are made");
+  CHECK(split(Tensor::zeros({0}), 3, 0).size() == 3);
+  CHECK(message_of([&] { (void)stack({deep}, 0); }) ==
+        "stack: parts (1, 1, 1, 1, 1, 1, 1, 1) given, at most 7 axes wanted");
+  CHECK(message_of([&] { (void)gather_rows(x, deep.to(Dtype::i32)); }) ==
+        "gather_rows: index (1, 1, 1, 1, 1, 1, 1, 1) into rows of (4, 2) given, together more than 8 axes");
+  const Variable wide = Tensor::zeros({int64_t{1} << 59, 0});
+  CHECK_THROWS_AS(concat({wide, wide}, 0), Error);
+  CHECK(std::isfinite(var(x, {}, false, std::numeric_limits<int64_t>::min()).item()));
+}

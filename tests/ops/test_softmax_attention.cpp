@@ -279,3 +279,29 @@ TEST_CASE("errors of softmax attention") {
                                  out);
         }) == "softmax_attention_step: changes its cache in place, which a tape cannot replay; use Tape::Pause");
 }
+
+TEST_CASE("a step may write into the memory of its inputs; a scale that is no finite number is refused") {
+  manual_seed(4);
+  const Tensor q = Tensor::normal({2, 3, 4}), k = Tensor::normal({2, 3, 4}), v = Tensor::normal({2, 3, 4});
+  const auto second_step = [&](int which) {
+    Tensor in[3] = {q.clone(), k.clone(), v.clone()}, out, first;
+    KeyValueCache cache;
+    softmax_attention_step(q, v, k, cache, first);
+    if (which < 3) out = in[which];
+    softmax_attention_step(in[0], in[1], in[2], cache, out);
+    if (which < 3) CHECK(out.to_vector<float>() == in[which].to_vector<float>());
+    return out.to_vector<float>();
+  };
+  for (int which : {0, 1, 2}) CHECK(second_step(which) == second_step(3));
+
+  for (const double scale : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const Tensor x = Tensor::zeros({1, 2, 1, 3}), one = Tensor::zeros({1, 1, 3});
+    KeyValueCache cache;
+    Tensor out;
+    const auto refused = doctest::Contains("given, a finite one wanted");
+    CHECK_THROWS_WITH_AS(softmax_attention(x, x, x, {.scale = scale}), refused, Error);
+    CHECK_THROWS_WITH_AS(softmax_attention_qkv(Tensor::zeros({1, 2, 3, 1, 3}), {.scale = scale}), refused, Error);
+    CHECK_THROWS_WITH_AS(softmax_attention_step(one, one, one, cache, out, {.scale = scale}), refused, Error);
+    CHECK(cache.length == 0);
+  }
+}

@@ -70,3 +70,16 @@ TEST_CASE("a bound that is not above 0 is refused") {
   CHECK_THROWS_WITH_AS(clip_grad_norm({w}, NAN), "clip_grad_norm: max_norm nan given, wanted: above 0", Error);
   CHECK_THROWS_WITH_AS(clip_grad_value({w}, -1), "clip_grad_value: limit -1 given, wanted: above 0", Error);
 }
+
+TEST_CASE("a factor below the normal numbers scales well; a gradient of integers is named") {
+  Variable w = with_gradient(Tensor::full({2}, 3e38));
+  clip_grad_norm({w}, 1e-10);
+  for (float g : w.grad().to_vector<float>()) CHECK(g == doctest::Approx(1e-10 / std::sqrt(2.0)).epsilon(1e-6));
+  Variable wide = with_gradient(Tensor::full({2}, 1e300, Dtype::f64));
+  clip_grad_norm({wide}, 1e-300);
+  for (double g : wide.grad().to_vector<double>())
+    CHECK(g * 1e300 == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-12));
+  w.mutable_grad() = Tensor::full({2}, 3, Dtype::i32);
+  CHECK_THROWS_WITH_AS(clip_grad_norm({w}, 1),
+                       "clip_grad_norm: the gradient of parameter \"w\" is i32, f32 or f64 wanted", Error);
+}

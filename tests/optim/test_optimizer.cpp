@@ -89,8 +89,9 @@ TEST_CASE("what is given is checked before anything moves") {
                        "adam: parameter \"parameter0\" is i32, f32 or f64 wanted", Error);
   CHECK_THROWS_WITH_AS(optim::Adam(std::vector<optim::ParameterGroup>{{.parameters = {a}}, {.parameters = {b, a}}}),
                        "adam: parameter \"a\" is in group 0 and in group 1", Error);
-  CHECK_THROWS_WITH_AS(optim::Adam({whole, Variable::leaf(whole.value().slice(0, 1), "part")}),
-                       "adam: parameters \"whole\" (2) and \"part\" (1) share part of their memory", Error);
+  CHECK_THROWS_WITH_AS(
+      optim::Adam({whole, Variable::leaf(whole.value().slice(0, 1), "part")}),
+      "adam: parameters \"whole\" (2) and \"part\" (1) share part of their memory, all or nothing wanted", Error);
   optim::Adam optimizer({a, b});
   give(a, 1);
   b.mutable_grad() = Tensor::zeros({3}, Dtype::f64);

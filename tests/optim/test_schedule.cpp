@@ -105,3 +105,23 @@ TEST_CASE_FIXTURE(Fixture, "settings that make no schedule are refused") {
   Plateau plateau(optimizer);
   CHECK_THROWS_WITH_AS(plateau.step(std::nan("")), "plateau: the value is NaN", Error);
 }
+
+TEST_CASE_FIXTURE(Fixture, "schedules refuse what is no function, no update or no state, and then stay") {
+  CHECK_THROWS_WITH_AS(Schedule(optimizer, nullptr), "schedule: no function given for the factor", Error);
+  Schedule schedule(optimizer, [](int64_t t) { return t < 2 ? 1.0 : std::nan(""); });
+  schedule.step();
+  CHECK_THROWS_AS(schedule.step(), Error);
+  CHECK(schedule.steps() == 1);
+  CHECK_THROWS_WITH_AS(schedule.factor(-1), "schedule: the factor at -1 asked for, 0 or more updates wanted", Error);
+  Plateau plateau(optimizer);
+  const auto state = [](double best, double factor) {
+    StateDict s;
+    s.set_number("best", best);
+    s.set_number("factor", factor);
+    s.set_integer("worse", 1);
+    return s;
+  };
+  CHECK_THROWS_WITH_AS(plateau.load_state_dict(state(std::nan(""), .5)), "plateau: best is NaN", Error);
+  CHECK_THROWS_WITH_AS(plateau.load_state_dict(state(1, 77)), "plateau: factor is 77, wanted: 0 to 1", Error);
+  CHECK(optimizer.lr_factor() == 1);
+}
