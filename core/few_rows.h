@@ -19,8 +19,14 @@ struct FewRows {
   T* c;
   int64_t ldc;
 
-  /// Row j of B; one that is there where j lies behind the last.
+  /// Row i of A or j of B; one that is there where it lies behind the last.
+  const T* a_row(int64_t i) const { return a + (i < m ? i : m - 1) * lda; }
   const T* b_row(int64_t j) const { return b + (j < n ? j : n - 1) * ldb; }
+
+  void write(int64_t i, int64_t j, T product) const {
+    T& to = c[i * ldc + j];
+    to = alpha * product + (beta == 0 ? T(0) : beta * to);
+  }
 
   void write(int64_t i, int64_t j, int64_t count, Plain<T> product, bool first) const {
     T* to = c + i * ldc + j;
@@ -34,63 +40,56 @@ struct FewRows {
   }
 };
 
-// ---- up to kDotRows rows: dot products. A row of B is read from its beginning to its end, one after the other, which
-// is what a processor reads ahead best.
+// ---- up to kDotRows rows: dot products. B is read as a few streams, each row after row from one end to the other and
+// far from the others: that is what a processor reads ahead best, several rows side by side what it reads ahead worst.
 
 constexpr int64_t kDotRows = 8;
 
-/// Rows i .. i+kRows-1 of A by one row of B.
+/// Up to kRows rows of A times all rows of B.
 template <class T, int kRows>
-inline __attribute__((always_inline)) void dots(const FewRows<T>& p, const T* a, const T* b, Plain<T>* out) {
-  constexpr int kChains = kRows < 4 ? 4 / kRows : 1;  // an addition has a latency of four cycles
-  Plain<T> sum[kRows][kChains] = {};
-  int64_t l = 0;
-  for (; l + kChains * kLanes<T> <= p.k; l += kChains * kLanes<T>) {
-#pragma GCC unroll 4
-    for (int u = 0; u < kChains; ++u) {
-      const Plain<T> x = at(b + l + u * kLanes<T>);
+void dot_rows(const FewRows<T>& p) {
+  constexpr int kSums = kBytes == 64 ? 16 : 8;  // half of the registers
+  constexpr int kStreams = kSums / kRows < 4 ? kSums / kRows : 4, kWide = kRows * kStreams;
+  constexpr int kDeep = kWide < kLanes<T> ? kLanes<T> / kWide : 1, kCount = kWide * kDeep;  // sums: whole vectors
+  const int64_t stream = (p.n + kStreams * kDeep - 1) / (kStreams * kDeep) * kDeep;         // rows of B
+  for (int64_t j = 0; j < stream; j += kDeep) {
+    Plain<T> products[kCount];
+    T values[kCount];
+#pragma GCC unroll 4  // a branch of its own for the end of each row: one for all is guessed wrong often
+    for (int x = 0; x < kDeep; ++x) {
+      const T *a[kRows], *b[kStreams];
+      Plain<T> sum[kStreams][kRows] = {};
 #pragma GCC unroll 8
-      for (int i = 0; i < kRows; ++i) sum[i][u] += at(a + i * p.lda + l + u * kLanes<T>) * x;
+      for (int r = 0; r < kRows; ++r) a[r] = p.a_row(r);
+#pragma GCC unroll 4
+      for (int q = 0; q < kStreams; ++q) b[q] = p.b_row(q * stream + j + x);
+      const auto add = [&](int64_t l, int64_t count) __attribute__((always_inline)) {
+        Plain<T> in[kRows];
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) in[r] = load(a[r] + l, count);
+#pragma GCC unroll 4
+        for (int q = 0; q < kStreams; ++q) {
+          const Plain<T> weight = load(b[q] + l, count);
+#pragma GCC unroll 8
+          for (int r = 0; r < kRows; ++r) sum[q][r] += in[r] * weight;
+        }
+      };
+      int64_t l = 0;
+      for (; l + kLanes<T> <= p.k; l += kLanes<T>) add(l, kLanes<T>);
+      if (l < p.k) add(l, p.k - l);
+#pragma GCC unroll 4
+      for (int q = 0; q < kStreams; ++q) {
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) products[(x * kStreams + q) * kRows + r] = sum[q][r];
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kCount; v += kLanes<T>) at(values + v) = sums<T, kLanes<T>>(products + v);
+    for (int v = 0; v < kCount; ++v) {
+      const int64_t row = v % kRows, column = v / kRows % kStreams * stream + j + v / kRows / kStreams;
+      if (row < p.m && column < p.n) p.write(row, column, values[v]);
     }
   }
-  for (; l < p.k; l += kLanes<T>) {
-    const Plain<T> x = load(b + l, p.k - l);
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) sum[i][0] += load(a + i * p.lda + l, p.k - l) * x;
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
-    for (int u = 1; u < kChains; ++u) sum[i][0] += sum[i][u];
-    out[i] = sum[i][0];
-  }
-}
-
-/// Rows i .. i+kRows-1 of A by as many rows of B, from j on, as their sums fill a vector.
-template <class T, int kRows>
-void dot_tile(const FewRows<T>& p, int64_t i, int64_t j) {
-  constexpr int kColumns = kLanes<T> / kRows;
-  Plain<T> product[kLanes<T>];
-#pragma GCC unroll 16  // a branch of its own for the end of each row: one for all is guessed wrong often
-  for (int x = 0; x < kColumns; ++x) dots<T, kRows>(p, p.a + i * p.lda, p.b_row(j + x), product + x * kRows);
-  const Plain<T> all = sums<T, kLanes<T>>(product);
-  const int64_t count = p.n - j < kColumns ? p.n - j : kColumns;
-  if constexpr (kRows == 1) return p.write(i, j, count, all, true);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    Plain<T> row = {};
-#pragma GCC unroll 16
-    for (int x = 0; x < kColumns; ++x) row[x] = all[x * kRows + r];
-    p.write(i + r, j, count, row, true);
-  }
-}
-
-template <class T, int kRows>
-int64_t dot_rows(const FewRows<T>& p, int64_t i, int64_t j, int64_t columns) {
-  for (; i + kRows <= p.m; i += kRows)
-    for (int64_t x = j; x < p.n && x < j + columns; x += kLanes<T> / kRows) dot_tile<T, kRows>(p, i, x);
-  if constexpr (kRows > 1) return dot_rows<T, kRows / 2>(p, i, j, columns);
-  return i;
 }
 
 // ---- more rows: a panel of A is transposed, so that a number of B times a vector of it belongs to as many rows.
@@ -191,9 +190,12 @@ void panels(const FewRows<T>& p, int64_t i) {
 
 template <class T>
 void few_rows(const FewRows<T>& p) {
+  if (p.m == 0 || p.n == 0) return;
   if (p.m > kDotRows) return panels<T>(p, 0);
-  constexpr int64_t kColumns = 64;  // rows of B that stay in the first cache while other rows of A are there
-  for (int64_t j = 0; j < p.n; j += kColumns) dot_rows < T, kLanes<T><8 ? kLanes<T> : 8>(p, 0, j, kColumns);
+  if (p.m > 4) return dot_rows<T, 8>(p);
+  if (p.m > 2) return dot_rows<T, 4>(p);
+  if (p.m > 1) return dot_rows<T, 2>(p);
+  dot_rows<T, 1>(p);
 }
 
 }  // namespace
