@@ -11,6 +11,7 @@
 #include "linnet/core/safetensors.h"
 #include "linnet/core/tensor.h"
 #include "linnet/core/threads.h"
+#include "linnet/core/workspace.h"
 #include "linnet/models/block.h"
 #include "linnet/models/causal_lm.h"
 #include "linnet/models/sampling.h"

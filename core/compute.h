@@ -1,5 +1,6 @@
 // Arithmetic on tensors, without gradients: what forward and backward passes are written with. Every function returns
-// new memory unless its name ends in _inplace. Errors name the op given first.
+// new memory unless its name ends in _inplace, or in _into: that writes to memory that is there, of the right shape and
+// dtype, and shared with no input. Errors name the op given first.
 #pragma once
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 namespace linnet::compute {
 
 Tensor unary(UnaryOp op, const Tensor& x, double p = 0, double q = 0);
+void unary_into(UnaryOp op, const Tensor& x, Tensor& y, double p = 0, double q = 0);
 /// dy * df(x, y); x or y may be undefined where the op's slope does not need it.
 Tensor unary_slope(UnaryOp op, const Tensor& x, const Tensor& y, const Tensor& dy, double p = 0, double q = 0);
 /// a op b with broadcasting; f32 or f64, both the same.
@@ -26,6 +28,7 @@ inline Tensor div(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Di
 inline Tensor scale(const Tensor& x, double factor) { return unary(UnaryOp::Affine, x, factor, 0); }
 
 void accumulate_inplace(Tensor& y, const Tensor& x);  ///< y += x, same shape
+void add_row_inplace(Tensor& y, const Tensor& row);   ///< every row of y (..., width) += row (width)
 void scale_inplace(Tensor& y, double factor);
 
 enum class Reduction { sum, max, min };
@@ -45,6 +48,7 @@ void add_slice_inplace(Tensor& y, int64_t axis, int64_t begin, const Tensor& par
 
 /// Rows index[i] of a table (rows, ...); index i32 of any shape; range-checked, naming the op.
 Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index);
+void gather_rows_into(const char* op, const Tensor& table, const Tensor& index, Tensor& y);
 /// table[index[i]] += rows[i], in a fixed order. The index has been checked.
 void scatter_add_rows_inplace(Tensor& table, const Tensor& index, const Tensor& rows);
 /// Throws `op: index 7 at position 3, but there are 5 rows` where an index is not in 0 .. rows-1.

@@ -90,6 +90,13 @@ Tensor binary_slope(BinaryOp op, const Tensor& a, const Tensor& b, const Tensor&
 
 Tensor unary(UnaryOp op, const Tensor& x, double p, double q) {
   Tensor y = empty_like(x);
+  unary_into(op, x, y, p, q);
+  return y;
+}
+
+void unary_into(UnaryOp op, const Tensor& x, Tensor& y, double p, double q) {
+  LINNET_CHECK(y.shape() == x.shape(), kUnaryNames[static_cast<int>(op)], ": output ", y.shape(), " given, ", x.shape(),
+               " wanted");
   with_float(kUnaryNames[static_cast<int>(op)], x.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(x.device()).unary[static_cast<int>(op)];
     T* out = y.mutable_data<T>();
@@ -97,7 +104,6 @@ Tensor unary(UnaryOp op, const Tensor& x, double p, double q) {
       kernel(end - begin, x.data<T>() + begin, out + begin, static_cast<T>(p), static_cast<T>(q));
     });
   });
-  return y;
 }
 
 Tensor unary_slope(UnaryOp op, const Tensor& x, const Tensor& y, const Tensor& dy, double p, double q) {
@@ -175,6 +181,19 @@ void accumulate_inplace(Tensor& y, const Tensor& x) {
     T* out = y.mutable_data<T>();
     parallel_for(y.numel(), kCheap,
                  [&](int64_t begin, int64_t end) { kernel(end - begin, x.data<T>() + begin, out + begin); });
+  });
+}
+
+void add_row_inplace(Tensor& y, const Tensor& row) {
+  check_pair("add_row", y, row);
+  const int64_t width = row.numel(), rows = y.shape().first(y.rank() - 1).numel();
+  LINNET_CHECK(y.size(-1) == width, "add_row: a row ", row.shape(), " added to ", y.shape());
+  with_float("add_row", y.dtype(), [&]<class T>() {
+    auto kernel = general_kernels<T>(y.device()).accumulate;
+    T* out = y.mutable_data<T>();
+    parallel_for(rows, kCheap * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) kernel(width, row.data<T>(), out + i * width);
+    });
   });
 }
 

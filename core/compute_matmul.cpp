@@ -1,4 +1,7 @@
 // Products of matrices: one GEMM where the batch folds into the rows, else one a matrix.
+#include <algorithm>
+
+#include "linnet/core/blas.h"
 #include "linnet/core/compute.h"
 #include "linnet/core/kernels.h"
 #include "linnet/core/threads.h"
@@ -8,7 +11,14 @@ namespace linnet::compute {
 template <class T>
 void gemm(Device device, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
           const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
-  general_kernels<T>(device).gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  const auto kernel = general_kernels<T>(device).gemm;
+  if (ta || !tb || m > kFewRows) return kernel(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  constexpr int64_t kColumns = 48;  // what a kernel makes at once
+  const double cost = static_cast<double>(k * std::min(n, kColumns)) * std::max(0.1, 0.025 * static_cast<double>(m));
+  parallel_for((n + kColumns - 1) / kColumns, cost, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kColumns, columns = std::min(n, end * kColumns) - first;
+    kernel(ta, tb, m, columns, k, alpha, a, lda, b + first * ldb, ldb, beta, c + first, ldc);
+  });
 }
 template void gemm(Device, bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t,
                    float, float*, int64_t);
@@ -51,7 +61,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool ta, bool tb) {
     auto kernel = general_kernels<T>(a.device()).gemm;
     T* out = y.mutable_data<T>();
     if (stack_b.numel() == 1 && !ta && stack == stack_a)  // the batch is more rows
-      return kernel(false, tb, stack.numel() * m, n, k, T(1), a.data<T>(), lda, b.data<T>(), ldb, T(0), out, ldc);
+      return gemm<T>(a.device(), false, tb, stack.numel() * m, n, k, 1, a.data<T>(), lda, b.data<T>(), ldb, 0, out,
+                     ldc);
     double cost = 0.02 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) + 50;
     parallel_for(stack.numel(), cost, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)

@@ -176,7 +176,17 @@ Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index) {
   Shape shape = index.shape();
   for (int d = 1; d < table.rank(); ++d) shape.push_back(table.shape()[d]);
   Tensor y = Tensor::empty(shape, table.dtype(), table.device());
-  int64_t width = table.shape().last(table.rank() - 1).numel();
+  gather_rows_into(op, table, index, y);
+  return y;
+}
+
+void gather_rows_into(const char* op, const Tensor& table, const Tensor& index, Tensor& y) {
+  check_same_device(op, table, index);
+  check_same_device(op, table, y);
+  check_indices(op, index, table.size(0));
+  const int64_t width = table.shape().last(table.rank() - 1).numel();
+  LINNET_CHECK(y.numel() == index.numel() * width, op, ": output ", y.shape(), " given for rows ", index.shape(),
+               " of ", table.shape());
   with_float(op, table.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(table.device()).gather_rows;
     T* out = y.mutable_data<T>();
@@ -184,7 +194,6 @@ Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index) {
       kernel(end - begin, width, index.data<int32_t>() + begin, table.data<T>(), out + begin * width);
     });
   });
-  return y;
 }
 
 void scatter_add_rows_inplace(Tensor& table, const Tensor& index, const Tensor& rows) {

@@ -55,7 +55,7 @@ struct GeneralKernels {
                            int64_t row_end);
 
   // C (m x n) = alpha op(A) op(B) + beta C, row-major; A is (m x k), or (k x m) where ta; B (k x n), or (n x k) where
-  // tb. beta = 0 never reads C; k = 0 gives beta C.
+  // tb. beta = 0 never reads C; k = 0 gives beta C. OpenBLAS has threads of its own.
   void (*gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
                int64_t ldb, T beta, T* c, int64_t ldc);
 };

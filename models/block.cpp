@@ -42,7 +42,25 @@ nn::AttentionState Block::make_state(int64_t batch, int64_t capacity) const {
 }
 
 Variable Block::step(const Variable& x, nn::AttentionState& state) const {
-  return run(x, [&](const Variable& h) { return attention.step(h, state); });
+  Tensor h = x.value().clone();
+  Workspace workspace;
+  step_inplace(h, state, workspace);
+  return h;
+}
+
+void Block::step_inplace(Tensor& h, nn::AttentionState& state, Workspace& workspace) const {
+  Tensor normal = workspace.take(h.shape(), h.dtype(), h.device());
+  if (pre_norm_) {
+    norm1.into(h, normal);
+    attention.add_step(h, normal, state, workspace);
+    norm2.into(h, normal);
+    feed_forward.add_to(h, normal, workspace);
+  } else {
+    attention.add_step(h, h, state, workspace);
+    norm1.into(h, normal);
+    feed_forward.add_to(normal, normal, workspace);
+    norm2.into(normal, h);
+  }
 }
 
 }  // namespace linnet::models

@@ -35,6 +35,8 @@ class Block : public nn::Module {
   nn::AttentionState make_state(int64_t batch, int64_t capacity = 16) const;
   /// The next step, x (batch, dim) -> (batch, dim); nn::Attention::step says when it can be taken.
   Variable step(const Variable& x, nn::AttentionState& state) const;
+  /// The same in place, without memory but the workspace's. A step drops nothing out.
+  void step_inplace(Tensor& h, nn::AttentionState& state, Workspace& workspace) const;
 
   nn::LayerNorm norm1;
   nn::Attention attention;

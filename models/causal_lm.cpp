@@ -1,5 +1,7 @@
 #include "linnet/models/causal_lm.h"
 
+#include <algorithm>
+
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
 #include "linnet/nn/dropout.h"
@@ -92,7 +94,7 @@ Variable CausalLM::operator()(const Tensor& tokens, const KeyMask* keys) const {
   return head(stack(x, keys));
 }
 
-LMState CausalLM::make_state(int64_t batch) const { return {stack.make_state(batch), 0}; }
+LMState CausalLM::make_state(int64_t batch, int64_t capacity) const { return {stack.make_state(batch, capacity), 0}; }
 
 Tensor CausalLM::step(const Tensor& tokens, LMState& state) const {
   check_not_recording("step");
@@ -100,10 +102,17 @@ Tensor CausalLM::step(const Tensor& tokens, LMState& state) const {
                tokens.shape(), " ", tokens.dtype(), " are not i32 (batch), one step");
   LINNET_CHECK(max_time_ == 0 || state.position < max_time_, label(), ": step ", state.position,
                " wanted, but max_time is ", max_time_);
-  const Variable x = std::visit([&](const auto& p) { return p.step(embed(tokens), state.position); }, positions);
-  const Variable logits = head(stack.step(x, state.stack));
+  Workspace& workspace = state.stack.workspace;
+  const auto take = [&](int64_t width) {
+    return workspace.take({tokens.size(0), width}, embed.weight.dtype(), embed.weight.device());
+  };
+  Tensor h = take(embed.weight.size(1)), logits = take(vocab_);
+  embed.into(tokens, h);
+  std::visit([&](const auto& p) { p.step_inplace(h, state.position, workspace); }, positions);
+  stack.step_inplace(h, state.stack);
+  head.into(h, logits);
   ++state.position;
-  return logits.value();
+  return logits;
 }
 
 Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) const {
@@ -122,22 +131,26 @@ Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) 
   Generator& generator = options.generator ? *options.generator : default_generator();
   std::vector<Generator> rows;
   for (int64_t b = 0; b < batch; ++b) rows.push_back(row_generator(generator, b));
-  Tensor made = Tensor::empty({batch, count}, Dtype::i32);
-  int32_t* const to = made.mutable_data<int32_t>();
-  LMState state = make_state(batch);
-  Tensor logits;
+  // From here on, memory is what the first steps took.
+  Tensor made = Tensor::empty({batch, count}, Dtype::i32), next = Tensor::empty({batch}, Dtype::i32), logits;
+  LMState state = make_state(batch, time + count);
+  Sampler sample(sampling);
+  std::vector<double> values(static_cast<size_t>(vocab_));
+  const auto token = [](Tensor& tokens, int64_t at) -> int32_t& { return tokens.mutable_data<int32_t>()[at]; };
   for (int64_t t = 0; count > 0 && t < time; ++t) {
-    logits = step(compute::slice(prompt, 1, t, t + 1).reshape(Shape{batch}), state);
+    for (int64_t b = 0; b < batch; ++b) token(next, b) = prompt.data<int32_t>()[b * time + t];
+    logits = step(next, state);
   }
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<double> values = logits.to(Device::cpu).to(Dtype::f64).to_vector<double>();
-    Tensor next = Tensor::empty({batch}, Dtype::i32);
     for (int64_t b = 0; b < batch; ++b) {
-      const auto row = std::span(values).subspan(static_cast<size_t>(b * vocab_), static_cast<size_t>(vocab_));
-      const auto token = static_cast<int32_t>(sample_logits(row, sampling, rows[static_cast<size_t>(b)]));
-      to[b * count + i] = next.mutable_data<int32_t>()[b] = token;
+      with_float("generate", logits.dtype(), [&]<class T>() {
+        const T* row = logits.data<T>() + b * vocab_;
+        std::copy(row, row + vocab_, values.begin());
+      });
+      token(next, b) = static_cast<int32_t>(sample(values, rows[static_cast<size_t>(b)]));
+      token(made, b * count + i) = token(next, b);
     }
-    if (i + 1 < count) logits = step(next.to(prompt.device()), state);
+    if (i + 1 < count) logits = step(next, state);
   }
   if (options.temperature > 0) generator.take(count);  // last: a call that fails takes none
   return made.to(prompt.device());

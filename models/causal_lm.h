@@ -59,8 +59,11 @@ class CausalLM : public nn::Model {
   /// tokens i32 (batch, time) -> logits (batch, time, vocab). `keys` leaves padding out.
   Variable operator()(const Tensor& tokens, const KeyMask* keys = nullptr) const;
 
-  LMState make_state(int64_t batch) const;
-  /// The next token of each sequence, i32 (batch) -> logits (batch, vocab). An error while a tape records.
+  /// `capacity` as in nn::Attention::make_state.
+  LMState make_state(int64_t batch, int64_t capacity = 16) const;
+  /// The next token of each sequence, i32 (batch) -> logits (batch, vocab). An error while a tape records. Allocates
+  /// nothing after the first steps, but for a softmax cache that grows beyond its capacity and for logits that someone
+  /// keeps.
   Tensor step(const Tensor& tokens, LMState& state) const;
 
   /// Continues prompt, i32 (batch, time), in the recurrent form: i32 (batch, options.tokens). What a row becomes

@@ -55,28 +55,42 @@ int64_t sample_weights(std::span<const double> weights, Generator& generator) {
   return sample_weights(weights, generator.uniform());
 }
 
-int64_t sample_logits(std::span<const double> logits, const SamplingOptions& options, Generator& generator) {
-  check_sampling("sample_logits", options);
-  const size_t best = check_logits(logits);
-  if (options.temperature == 0) return static_cast<int64_t>(best);
-
-  std::vector<double> weights(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) weights[i] = std::exp((logits[i] - logits[best]) / options.temperature);
-  const bool cut_k = options.top_k > 0 && options.top_k < static_cast<int64_t>(logits.size());
-  if (cut_k || options.top_p < 1) {
-    std::vector<size_t> order(logits.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
-    size_t kept = cut_k ? static_cast<size_t>(options.top_k) : order.size();
-    double total = 0, sum = 0;
-    for (size_t i = 0; i < kept; ++i) total += weights[order[i]];
-    for (size_t i = 0; options.top_p < 1 && i < kept; ++i) {
-      sum += weights[order[i]];
-      if (sum >= options.top_p * total) kept = i + 1;
-    }
-    for (size_t i = kept; i < order.size(); ++i) weights[order[i]] = 0;
+/// Sets the weight of each class to 0 that top_k or top_p leaves out. Of equal logits the first counts as larger.
+void Sampler::cut(std::span<const double> logits) {
+  const bool cut_k = options_.top_k > 0 && options_.top_k < static_cast<int64_t>(logits.size());
+  if (!cut_k && options_.top_p == 1) return;
+  order_.resize(logits.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  const auto larger = [&](size_t a, size_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); };
+  auto end = order_.end();
+  if (cut_k) {
+    end = order_.begin() + options_.top_k;
+    std::nth_element(order_.begin(), end, order_.end(), larger);
+    std::for_each(end, order_.end(), [&](size_t i) { weights_[i] = 0; });
   }
-  return sample_weights(weights, generator);
+  if (options_.top_p == 1) return;
+  double total = 0, sum = 0;
+  std::for_each(order_.begin(), end, [&](size_t i) { total += weights_[i]; });
+  const auto smaller = [&](size_t a, size_t b) { return larger(b, a); };
+  std::make_heap(order_.begin(), end, smaller);  // only as much is sorted as is kept
+  while (end != order_.begin() && sum < options_.top_p * total) {
+    std::pop_heap(order_.begin(), end, smaller);
+    sum += weights_[*--end];
+  }
+  std::for_each(order_.begin(), end, [&](size_t i) { weights_[i] = 0; });
+}
+
+int64_t Sampler::operator()(std::span<const double> logits, Generator& generator) {
+  const size_t best = check_logits(logits);
+  if (options_.temperature == 0) return static_cast<int64_t>(best);
+  weights_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) weights_[i] = std::exp((logits[i] - logits[best]) / options_.temperature);
+  cut(logits);
+  return sample_weights(weights_, generator);
+}
+
+int64_t sample_logits(std::span<const double> logits, const SamplingOptions& options, Generator& generator) {
+  return Sampler(options)(logits, generator);
 }
 
 Tensor sample_logits(const Tensor& logits, const SamplingOptions& options, Generator& generator) {
@@ -85,11 +99,12 @@ Tensor sample_logits(const Tensor& logits, const SamplingOptions& options, Gener
   if (!is_float(logits.dtype())) fail_not_float("sample_logits", logits.dtype());
   const std::vector<double> values = logits.to(Device::cpu).to(Dtype::f64).to_vector<double>();
   const auto classes = static_cast<size_t>(logits.size(1));
+  Sampler sample(options);
   std::vector<int32_t> chosen;
   Generator drawn = generator;
   for (size_t b = 0; b < static_cast<size_t>(logits.size(0)); ++b) {
     const auto row = std::span(values).subspan(b * classes, classes);
-    chosen.push_back(static_cast<int32_t>(sample_logits(row, options, drawn)));
+    chosen.push_back(static_cast<int32_t>(sample(row, drawn)));
   }
   generator = drawn;  // last: a call that fails takes none
   return Tensor::from(chosen, {logits.size(0)}).to(logits.device());

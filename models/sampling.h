@@ -1,6 +1,7 @@
 // Sampling: choosing a class at random, by weights or by logits.
 #pragma once
 #include <span>
+#include <vector>
 
 #include "linnet/core/random.h"
 
@@ -21,6 +22,21 @@ void check_sampling(const char* op, const SamplingOptions& options);
 int64_t sample_weights(std::span<const double> weights, double u);
 /// The same with a number from the generator.
 int64_t sample_weights(std::span<const double> weights, Generator& generator);
+
+/// Draws classes from rows of logits; keeps the memory that it needs from one draw to the next.
+class Sampler {
+ public:
+  explicit Sampler(const SamplingOptions& options) : options_(options) { check_sampling("sample_logits", options); }
+  /// As sample_logits.
+  int64_t operator()(std::span<const double> logits, Generator& generator);
+
+ private:
+  void cut(std::span<const double> logits);
+
+  SamplingOptions options_;
+  std::vector<double> weights_;
+  std::vector<size_t> order_;
+};
 
 /// A class by softmax(logits / temperature), cut by top_k and then top_p. Throws where a logit is NaN or +infinity, or
 /// all are -infinity.

@@ -48,13 +48,23 @@ StackState Stack::make_state(int64_t batch, int64_t capacity) const {
 }
 
 Variable Stack::step(const Variable& x, StackState& state) const {
+  Tensor h = x.value().clone();
+  step_inplace(h, state);
+  return h;
+}
+
+void Stack::step_inplace(Tensor& h, StackState& state) const {
   LINNET_CHECK(static_cast<int64_t>(state.layers.size()) == blocks.size(), label(), ": a state of ",
                state.layers.size(), " layers given, there are ", blocks.size());
   for (int64_t i = 0; i < blocks.size(); ++i)  // all of them first: a step that fails advances no layer
-    blocks[i].attention.check_state(state.layers[static_cast<size_t>(i)], x.size(0));
-  Variable h = x;
-  for (int64_t i = 0; i < blocks.size(); ++i) h = blocks[i].step(h, state.layers[static_cast<size_t>(i)]);
-  return norm ? (*norm)(h) : h;
+    blocks[i].attention.check_state(state.layers[static_cast<size_t>(i)], h.size(0));
+  for (int64_t i = 0; i < blocks.size(); ++i) {
+    blocks[i].step_inplace(h, state.layers[static_cast<size_t>(i)], state.workspace);
+  }
+  if (!norm) return;
+  Tensor normal = state.workspace.take(h.shape(), h.dtype(), h.device());
+  norm->into(h, normal);
+  h.copy_from(normal);
 }
 
 }  // namespace linnet::models

@@ -15,6 +15,7 @@ struct StackOptions {
 /// One attention state a layer. A copy goes its own way.
 struct StackState {
   std::vector<nn::AttentionState> layers;
+  Workspace workspace = {};  ///< a step's memory, for the next one
 
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state);    ///< throws, changing nothing, where a name or a part does not fit
@@ -33,6 +34,8 @@ class Stack : public nn::Module {
   StackState make_state(int64_t batch, int64_t capacity = 16) const;
   /// The next step, x (batch, dim) -> (batch, dim). All of the state is checked before any of it changes.
   Variable step(const Variable& x, StackState& state) const;
+  /// The same in place, without memory but the state's.
+  void step_inplace(Tensor& h, StackState& state) const;
 
   nn::List<Block> blocks;
   std::optional<nn::LayerNorm> norm;

@@ -157,6 +157,13 @@ void Attention::check_state(const AttentionState& state, int64_t batch) const {
 }
 
 Variable Attention::step(const Variable& x, AttentionState& state) const {
+  Tensor y = zeros_like(x.value());
+  Workspace workspace;
+  add_step(y, x.value(), state, workspace);
+  return y;
+}
+
+void Attention::add_step(Tensor& y, const Tensor& x, AttentionState& state, Workspace& workspace) const {
   LINNET_CHECK(causal_, label(), ": only causal attention can go step by step; set .causal = true");
   LINNET_CHECK(!recording(), label(),
                ": step changes its state in place, which a tape cannot replay; call it outside of ",
@@ -165,15 +172,17 @@ Variable Attention::step(const Variable& x, AttentionState& state) const {
                "), one step");
   const int64_t batch = x.size(0);
   check_state(state, batch);
-  const Variable parts = reshape(qkv(x), Shape{batch, 3, heads_, dim_ / heads_});
-  Tensor heads;
+  Tensor parts = workspace.take({batch, 3 * dim_}, x.dtype(), x.device());
+  Tensor heads = workspace.take({batch, heads_, dim_ / heads_}, x.dtype(), x.device());
+  qkv.into(x, parts);
+  parts = parts.reshape(Shape{batch, 3, heads_, dim_ / heads_});
   if (kind_ == AttentionKind::linear) {
     linear_attention_step_qkv(parts, state.linear, heads,
                               {.feature_map = feature_map_, .causal = true, .normalise = true, .eps = eps_});
   } else {
     softmax_attention_step_qkv(parts, state.softmax, heads);
   }
-  return out(heads.reshape(Shape{batch, dim_}));
+  out.into(heads.reshape(Shape{batch, dim_}), y, Into::add);
 }
 
 }  // namespace linnet::nn

@@ -1,6 +1,7 @@
 // Attention: multi-head self-attention of every kind, in the parallel form over a sequence and the recurrent form of
 // one step, with the same weights.
 #pragma once
+#include "linnet/core/workspace.h"
 #include "linnet/nn/linear.h"
 #include "linnet/ops/linear_attention.h"
 #include "linnet/ops/softmax_attention.h"
@@ -52,6 +53,8 @@ class Attention : public Module {
   /// The next step, x (batch, dim) -> (batch, dim); adds it to the state. Only for causal attention; an error while a
   /// tape records.
   Variable step(const Variable& x, AttentionState& state) const;
+  /// The same, added to y (batch, dim), without memory but the workspace's.
+  void add_step(Tensor& y, const Tensor& x, AttentionState& state, Workspace& workspace) const;
   /// What step checks of the state: throws where it is not one of this layer's for this batch.
   void check_state(const AttentionState& state, int64_t batch) const;
 

@@ -1,5 +1,6 @@
 #include "linnet/nn/embedding.h"
 
+#include "linnet/core/compute.h"
 #include "linnet/ops/embedding.h"
 
 namespace linnet::nn {
@@ -16,6 +17,10 @@ Embedding::Embedding(Module& parent, std::string name, const Options& options)
 
 Variable Embedding::operator()(const Tensor& index) const {
   return labelled([&] { return embedding(weight, index, padding_row_); });
+}
+
+void Embedding::into(const Tensor& index, Tensor& y) const {
+  compute::gather_rows_into("embedding", weight.value(), index, y);
 }
 
 }  // namespace linnet::nn

@@ -20,6 +20,8 @@ class Embedding : public Module {
   Embedding(Module& parent, std::string name, const Options& options);
 
   Variable operator()(const Tensor& index) const;
+  /// The same without a tape, into y (..., dim) as it lies.
+  void into(const Tensor& index, Tensor& y) const;
 
   Variable weight;  ///< (rows, dim)
 

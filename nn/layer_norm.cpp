@@ -19,4 +19,6 @@ Variable LayerNorm::operator()(const Variable& x) const {
   return labelled([&] { return layer_norm(x, weight, bias, eps_); });
 }
 
+void LayerNorm::into(const Tensor& x, Tensor& y) const { layer_norm_into(x, weight.value(), bias.value(), eps_, y); }
+
 }  // namespace linnet::nn

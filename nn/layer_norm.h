@@ -17,6 +17,8 @@ class LayerNorm : public Module {
   LayerNorm(Module& parent, std::string name, const Options& options);
 
   Variable operator()(const Variable& x) const;
+  /// The same without a tape, into y, which is not x.
+  void into(const Tensor& x, Tensor& y) const;
 
   Variable weight, bias;
 

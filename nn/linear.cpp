@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "linnet/ops/linear.h"
-
 namespace linnet::nn {
 
 Linear::Linear(Module& parent, std::string name, const Options& options) : Module(parent, std::move(name)) {
@@ -24,6 +22,11 @@ Linear::Linear(Module& parent, std::string name, const Options& options) : Modul
 
 Variable Linear::operator()(const Variable& x) const {
   return labelled([&] { return linear(x, weight, bias); });
+}
+
+void Linear::into(const Tensor& x, Tensor& y, Into how) const {
+  static const Tensor none;
+  linear_into(x, weight.value(), bias.defined() ? bias.value() : none, y, how);
 }
 
 }  // namespace linnet::nn

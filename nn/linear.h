@@ -1,6 +1,7 @@
 // Linear: a learned matrix times every row, plus a learned bias.
 #pragma once
 #include "linnet/nn/module.h"
+#include "linnet/ops/linear.h"
 
 namespace linnet::nn {
 
@@ -19,6 +20,8 @@ class Linear : public Module {
   Linear(Module& parent, std::string name, const Options& options);
 
   Variable operator()(const Variable& x) const;
+  /// The same without a tape, into y as it lies, or added to it.
+  void into(const Tensor& x, Tensor& y, Into how = Into::overwrite) const;
 
   Variable weight, bias;  ///< bias is undefined where there is none
 };

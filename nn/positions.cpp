@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "linnet/core/compute.h"
 #include "linnet/ops/elementwise.h"
 #include "linnet/ops/shape_ops.h"
 
@@ -14,8 +15,8 @@ void check_sequence(const Module& module, const Variable& x, int64_t dim) {
                ")");
 }
 
-void check_step(const Module& module, const Variable& x, int64_t dim) {
-  LINNET_CHECK(x.rank() == 2 && x.size(-1) == dim, module.label(), ": input ", x.shape(), " is not (batch, ", dim,
+void check_step(const Module& module, const Shape& shape, int64_t dim) {
+  LINNET_CHECK(shape.rank() == 2 && shape.back() == dim, module.label(), ": input ", shape, " is not (batch, ", dim,
                "), one step");
 }
 
@@ -24,6 +25,20 @@ void check_step(const Module& module, const Variable& x, int64_t dim) {
 SinusoidalPositions::SinusoidalPositions(Module& parent, std::string name, const Options& options)
     : Module(parent, std::move(name)), dim_(options.dim) {
   LINNET_CHECK(dim_ >= 1, label(), ": dim ", dim_, ", want at least 1");
+  for (int64_t j = 0; j < dim_; j += 2) {
+    rates_.push_back(std::pow(10000.0, -static_cast<double>(j) / static_cast<double>(dim_)));
+  }
+}
+
+template <class T>
+void SinusoidalPositions::fill(int64_t first, int64_t time, T* to) const {
+  for (int64_t t = 0; t < time; ++t, to += dim_) {
+    for (int64_t j = 0; j < dim_; j += 2) {
+      const double angle = static_cast<double>(first + t) * rates_[static_cast<size_t>(j / 2)];
+      to[j] = static_cast<T>(std::sin(angle));
+      if (j + 1 < dim_) to[j + 1] = static_cast<T>(std::cos(angle));
+    }
+  }
 }
 
 Tensor SinusoidalPositions::table(int64_t first, int64_t time, Dtype dtype) const {
@@ -31,16 +46,7 @@ Tensor SinusoidalPositions::table(int64_t first, int64_t time, Dtype dtype) cons
   LINNET_CHECK(first <= std::numeric_limits<int64_t>::max() - time, label(), ": ", time, " positions from ", first,
                " end beyond 2^63 - 1");
   Tensor table = Tensor::empty({time, dim_}, dtype);
-  with_float("positions", dtype, [&]<class T>() {
-    T* to = table.mutable_data<T>();
-    for (int64_t j = 0; j < dim_; ++j) {
-      const double rate = std::pow(10000.0, -static_cast<double>(j / 2 * 2) / static_cast<double>(dim_));
-      for (int64_t t = 0; t < time; ++t) {
-        const double angle = static_cast<double>(first + t) * rate;
-        to[t * dim_ + j] = static_cast<T>(j % 2 ? std::cos(angle) : std::sin(angle));
-      }
-    }
-  });
+  with_float("positions", dtype, [&]<class T>() { fill(first, time, table.mutable_data<T>()); });
   return table;
 }
 
@@ -50,8 +56,16 @@ Variable SinusoidalPositions::operator()(const Variable& x, int64_t first) const
 }
 
 Variable SinusoidalPositions::step(const Variable& x, int64_t position) const {
-  check_step(*this, x, dim_);
+  check_step(*this, x.shape(), dim_);
   return x + table(position, 1, x.dtype()).to(x.device());
+}
+
+void SinusoidalPositions::step_inplace(Tensor& x, int64_t position, Workspace& workspace) const {
+  check_step(*this, x.shape(), dim_);
+  LINNET_CHECK(position >= 0, label(), ": position ", position, " is negative");
+  Tensor row = workspace.take({dim_}, x.dtype(), x.device());
+  with_float("positions", x.dtype(), [&]<class T>() { fill(position, 1, row.mutable_data<T>()); });
+  compute::add_row_inplace(x, row);
 }
 
 LearnedPositions::LearnedPositions(Module& parent, std::string name, const Options& options)
@@ -61,9 +75,13 @@ LearnedPositions::LearnedPositions(Module& parent, std::string name, const Optio
   weight = parameter("weight", {max_time, dim}, options.weight_init ? options.weight_init : init::normal(0.02));
 }
 
-Variable LearnedPositions::rows(int64_t first, int64_t time) const {
+void LearnedPositions::check_range(int64_t first, int64_t time) const {
   LINNET_CHECK(first >= 0 && first <= weight.size(0) - time, label(), ": ", time, " positions from ", first,
                " wanted, but max_time is ", weight.size(0));
+}
+
+Variable LearnedPositions::rows(int64_t first, int64_t time) const {
+  check_range(first, time);
   return slice(weight, 0, first, first + time);
 }
 
@@ -73,8 +91,14 @@ Variable LearnedPositions::operator()(const Variable& x, int64_t first) const {
 }
 
 Variable LearnedPositions::step(const Variable& x, int64_t position) const {
-  check_step(*this, x, weight.size(1));
+  check_step(*this, x.shape(), weight.size(1));
   return x + rows(position, 1);
+}
+
+void LearnedPositions::step_inplace(Tensor& x, int64_t position, Workspace&) const {
+  check_step(*this, x.shape(), weight.size(1));
+  check_range(position, 1);
+  compute::add_row_inplace(x, weight.value().slice(position, position + 1).reshape(Shape{weight.size(1)}));
 }
 
 }  // namespace linnet::nn

@@ -1,5 +1,8 @@
 // Positions: what tells a step of time from another: sinusoidal or learned vectors, added to the input.
 #pragma once
+#include <vector>
+
+#include "linnet/core/workspace.h"
 #include "linnet/nn/module.h"
 
 namespace linnet::nn {
@@ -19,11 +22,16 @@ class SinusoidalPositions : public Module {
   Variable operator()(const Variable& x, int64_t first = 0) const;
   /// x (batch, dim), one step.
   Variable step(const Variable& x, int64_t position) const;
+  void step_inplace(Tensor& x, int64_t position, Workspace& workspace) const;
   /// P at positions first .. first+time-1, (time, dim).
   Tensor table(int64_t first, int64_t time, Dtype dtype = Dtype::f32) const;
 
  private:
+  template <class T>
+  void fill(int64_t first, int64_t time, T* to) const;
+
   int64_t dim_;
+  std::vector<double> rates_;  ///< of the angle, one for each sine and its cosine
 };
 
 struct LearnedPositionsOptions {
@@ -42,10 +50,12 @@ class LearnedPositions : public Module {
   Variable operator()(const Variable& x, int64_t first = 0) const;
   /// x (batch, dim), one step.
   Variable step(const Variable& x, int64_t position) const;
+  void step_inplace(Tensor& x, int64_t position, Workspace& workspace) const;
 
   Variable weight;  ///< (max_time, dim)
 
  private:
+  void check_range(int64_t first, int64_t time) const;
   Variable rows(int64_t first, int64_t time) const;
 };
 

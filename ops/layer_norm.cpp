@@ -39,6 +39,30 @@ const T* data_or_null(const Tensor& x) {
   return x.defined() ? x.data<T>() : nullptr;
 }
 
+/// The axes that are normalised: those of weight or bias, else the last.
+Shape normalised(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : x.shape().last(1);
+}
+
+/// Writes y, and stats (rows, 3) where they are defined.
+void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Tensor& y, Tensor& stats) {
+  const Shape norm = normalised(x, weight, bias);
+  const int64_t width = norm.numel(), rows = x.shape().first(x.rank() - norm.rank()).numel();
+  with_float("layer_norm", x.dtype(), [&]<class T>() {
+    const auto& table = kernels.of<T>(x.device());
+    T *const y_data = y.mutable_data<T>(), *const stats_data = stats.defined() ? stats.mutable_data<T>() : nullptr;
+    parallel_for(rows, kForwardCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+      constexpr int64_t kRows = 16;
+      T unwanted[3 * kRows];
+      for (int64_t row = begin; row < end; row += kRows) {
+        table.forward(std::min(kRows, end - row), width, x.data<T>() + row * width, data_or_null<T>(weight),
+                      data_or_null<T>(bias), static_cast<T>(eps), y_data + row * width,
+                      stats_data ? stats_data + 3 * row : unwanted);
+      }
+    });
+  });
+}
+
 struct Backward {
   int64_t rows, width;
   bool want_x, want_weight, want_bias;
@@ -73,24 +97,27 @@ struct Backward {
 
 }  // namespace
 
+void layer_norm_into(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Tensor& y) {
+  check_defined("layer_norm", x, y);
+  check(x, weight, bias, eps);
+  LINNET_CHECK(y.shape() == x.shape() && y.raw() != x.raw(), "layer_norm: output ", y.shape(), " given, another ",
+               x.shape(), " wanted");
+  check_same_device("layer_norm", x, y);
+  check_same_dtype("layer_norm", x, y);
+  Tensor no_stats;
+  forward(x, weight, bias, eps, y, no_stats);
+}
+
 Variable layer_norm(const Variable& xv, const Variable& weightv, const Variable& biasv, double eps) {
   check_defined("layer_norm", xv);
   const Tensor& x = xv.value();
   const Tensor weight = weightv.defined() ? weightv.value() : Tensor();
   const Tensor bias = biasv.defined() ? biasv.value() : Tensor();
   check(x, weight, bias, eps);
-  const Shape norm = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : x.shape().last(1);
+  const Shape norm = normalised(x, weight, bias);
   const int64_t width = norm.numel(), rows = x.shape().first(x.rank() - norm.rank()).numel();
-
   Tensor y = empty_like(x), stats = Tensor::empty({rows, 3}, x.dtype(), x.device());
-  with_float("layer_norm", x.dtype(), [&]<class T>() {
-    const auto& table = kernels.of<T>(x.device());
-    T *y_data = y.mutable_data<T>(), *stats_data = stats.mutable_data<T>();
-    parallel_for(rows, kForwardCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
-      table.forward(end - begin, width, x.data<T>() + begin * width, data_or_null<T>(weight), data_or_null<T>(bias),
-                    static_cast<T>(eps), y_data + begin * width, stats_data + 3 * begin);
-    });
-  });
+  forward(x, weight, bias, eps, y, stats);
 
   const Backward backward{rows, width, wants_grad(xv), weight.defined() && wants_grad(weightv),
                           bias.defined() && wants_grad(biasv)};

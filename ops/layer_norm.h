@@ -16,4 +16,7 @@ namespace linnet {
 /// differ.
 Variable layer_norm(const Variable& x, const Variable& weight = {}, const Variable& bias = {}, double eps = 1e-5);
 
+/// The same without a tape, into y, which has x's shape and is not x.
+void layer_norm_into(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Tensor& y);
+
 }  // namespace linnet

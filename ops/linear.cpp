@@ -1,9 +1,11 @@
 #include "linnet/ops/linear.h"
 
+#include <algorithm>
 #include <array>
 
 #include "linnet/autograd/record.h"
 #include "linnet/core/compute.h"
+#include "linnet/core/threads.h"
 
 namespace linnet {
 namespace {
@@ -22,7 +24,35 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check_same_dtype("linear", x, bias);
 }
 
+/// Every row of y = the bias.
+template <class T>
+void fill_rows(const Tensor& bias, int64_t rows, T* y) {
+  const int64_t width = bias.numel();
+  parallel_for(rows, 0.2 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::copy_n(bias.data<T>(), width, y + i * width);
+  });
+}
+
 }  // namespace
+
+void linear_into(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y, Into into) {
+  check_defined("linear", x, weight, y);
+  check(x, weight, bias);
+  const int64_t in = weight.size(1), out = weight.size(0), rows = x.shape().first(x.rank() - 1).numel();
+  LINNET_CHECK(y.shape() == x.shape().with(-1, out), "linear: output ", y.shape(), " given, ", x.shape().with(-1, out),
+               " wanted");
+  check_same_device("linear", x, y);
+  check_same_dtype("linear", x, y);
+  with_float("linear", x.dtype(), [&]<class T>() {
+    T* to = y.mutable_data<T>();
+    // The product is added to rows that hold the bias: BLAS would otherwise begin by clearing them.
+    if (bias.defined() && into == Into::overwrite) fill_rows<T>(bias, rows, to);
+    if (bias.defined() && into == Into::add) compute::add_row_inplace(y, bias);
+    const T beta = bias.defined() || into == Into::add ? T(1) : T(0);
+    compute::gemm<T>(y.device(), false, true, rows, out, in, 1, x.data<T>(), std::max<int64_t>(1, in), weight.data<T>(),
+                     std::max<int64_t>(1, in), beta, to, std::max<int64_t>(1, out));
+  });
+}
 
 Variable linear(const Variable& xv, const Variable& weightv, const Variable& biasv) {
   check_defined("linear", xv, weightv);
@@ -33,17 +63,8 @@ Variable linear(const Variable& xv, const Variable& weightv, const Variable& bia
   const int64_t rows = shape.first(shape.rank() - 1).numel(), in = weight.size(1), out = weight.size(0);
   const Tensor x = xv.value().reshape(Shape{rows, in});
 
-  // The product is added to rows that hold the bias: BLAS would otherwise begin by clearing them.
-  Tensor y;
-  if (bias.defined()) {
-    y = compute::broadcast_to(bias, {rows, out});
-    with_float("linear", y.dtype(), [&]<class T>() {
-      compute::gemm<T>(y.device(), false, true, rows, out, in, 1, x.data<T>(), in, weight.data<T>(), in, 1,
-                       y.mutable_data<T>(), out);
-    });
-  } else {
-    y = compute::matmul(x, weight, false, true);
-  }
+  Tensor y = Tensor::empty({rows, out}, x.dtype(), x.device());
+  linear_into(x, weight, bias, y);
 
   const bool want_x = wants_grad(xv), want_weight = wants_grad(weightv),
              want_bias = bias.defined() && wants_grad(biasv);

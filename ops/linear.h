@@ -11,4 +11,8 @@ namespace linnet {
 /// Errors: sizes that do not fit, dtypes or devices that differ.
 Variable linear(const Variable& x, const Variable& weight, const Variable& bias = {});
 
+/// The same without a tape, into y (..., out) as it lies, or added to what is there.
+enum class Into { overwrite, add };
+void linear_into(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y, Into into = Into::overwrite);
+
 }  // namespace linnet

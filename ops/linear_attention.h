@@ -58,10 +58,21 @@ LinearAttentionResult linear_attention_with_state(const Variable& q, const Varia
 /// One step of the recurrent form: q, k (batch, heads, D), v and out (batch, heads, M). Adds the step to `state` in
 /// place (an undefined state becomes zeros first) and writes `out` (allocated where undefined; it may be the memory of
 /// an input). Masks are for one step of time. An error while a tape records: use linear_attention_with_state there.
-void linear_attention_step(const Variable& q, const Variable& k, const Variable& v, LinearState& state, Tensor& out,
+void linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, LinearState& state, Tensor& out,
                            const LinearAttentionOptions& options = {});
 /// The same for one fused projection, qkv (batch, 3, heads, dim).
-void linear_attention_step_qkv(const Variable& qkv, LinearState& state, Tensor& out,
+void linear_attention_step_qkv(const Tensor& qkv, LinearState& state, Tensor& out,
                                const LinearAttentionOptions& options = {});
+
+inline void linear_attention_step(const Variable& q, const Variable& k, const Variable& v, LinearState& state,
+                                  Tensor& out, const LinearAttentionOptions& options = {}) {
+  check_defined("linear_attention_step", q, k, v);
+  linear_attention_step(q.value(), k.value(), v.value(), state, out, options);
+}
+inline void linear_attention_step_qkv(const Variable& qkv, LinearState& state, Tensor& out,
+                                      const LinearAttentionOptions& options = {}) {
+  check_defined("linear_attention_step_qkv", qkv);
+  linear_attention_step_qkv(qkv.value(), state, out, options);
+}
 
 }  // namespace linnet

@@ -1,5 +1,9 @@
 // The forms of linear attention that carry a state.
+#include <limits>
+
 #include "linnet/autograd/record.h"
+#include "linnet/core/threads.h"
+#include "linnet/ops/attention_step_kernels.h"
 #include "linnet/ops/linear_attention.h"
 #include "linnet/ops/linear_attention_run.h"
 
@@ -8,6 +12,8 @@ namespace linnet {
 using namespace linear_attention_run;
 
 namespace {
+
+constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_FLOAT_INSTANCES(attention_step);
 
 /// s and z as they stand in `state`, checked; both or neither.
 void check_state(const char* op, const Call& call, const LinearState& state, const Tensor& like) {
@@ -35,7 +41,35 @@ void make_own(Variable& part, const Shape& shape, const Tensor& like) {
   }
 }
 
-void step(const char* op, Call call, Inputs x, LinearState& state, Tensor& out, const LinearAttentionOptions& options) {
+template <class T>
+void run_step(const Call& call, const Inputs& x, Tensor& s_all, Tensor& z_all, Tensor& out) {
+  const AttentionSizes& n = call.sizes;
+  const auto kernel = step_kernels.of<T>(out.device()).linear;
+  T *const s = s_all.mutable_data<T>(), *const z = z_all.mutable_data<T>(), *const o = out.mutable_data<T>();
+  const double cost = 20 + 0.2 * static_cast<double>(n.dim * n.value_dim);  // the state comes from memory
+  parallel_for(n.batch * n.heads, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t b = i / n.heads, h = i % n.heads;
+      kernel({.dim = n.dim,
+              .value_dim = n.value_dim,
+              .q = x.q.data<T>() + call.q.at(b, h),
+              .k = x.k.data<T>() + call.k.at(b, h),
+              .v = x.v.data<T>() + call.v.at(b, h),
+              .query = !x.queries.defined() || x.queries.data<uint8_t>()[b],
+              .key = !x.keys.defined() || x.keys.data<uint8_t>()[b],
+              .map = call.map,
+              .normalise = call.normalise,
+              .eps = static_cast<T>(call.eps),
+              .smallest = std::numeric_limits<T>::min(),
+              .s = s + i * n.dim * n.value_dim,
+              .z = z + i * n.dim,
+              .o = o + i * n.value_dim});
+    }
+  });
+}
+
+void step(const char* op, const Call& call, Inputs x, LinearState& state, Tensor& out,
+          const LinearAttentionOptions& options) {
   LINNET_CHECK(!recording(), op, ": changes its state in place, which a tape cannot replay; use ",
                "linear_attention_with_state while a tape records, or Tape::Pause");
   read_masks(op, options, call.sizes, x);
@@ -48,8 +82,8 @@ void step(const char* op, Call call, Inputs x, LinearState& state, Tensor& out, 
   make_own(state.s, call.sums_shape(), x.q);
   make_own(state.z, call.normaliser_shape(), x.q);
   Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
-  Tensor d = Tensor::empty({call.sizes.batch, 1, call.sizes.heads}, x.q.dtype(), x.q.device());
-  forward_into(call, x, rows, d, state.s.mutable_value(), state.z.mutable_value());
+  with_float(op, x.q.dtype(),
+             [&]<class T>() { run_step<T>(call, x, state.s.mutable_value(), state.z.mutable_value(), rows); });
   if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
 }
 
@@ -102,24 +136,24 @@ LinearAttentionResult linear_attention_with_state(const Variable& qv, const Vari
   return {made[0], LinearState(made[1], made[2])};
 }
 
-void linear_attention_step(const Variable& q, const Variable& k, const Variable& v, LinearState& state, Tensor& out,
+void linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, LinearState& state, Tensor& out,
                            const LinearAttentionOptions& options) {
   const char* op = "linear_attention_step";
   check_defined(op, q, k, v);
-  Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), checked(op, options), true);
+  Call call = make_call(check_attention_step(op, q, k, v), checked(op, options), true);
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
   call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
-  step(op, call, {q.value(), k.value(), v.value(), {}, {}, {}, {}}, state, out, options);
+  step(op, call, {q, k, v, {}, {}, {}, {}}, state, out, options);
 }
 
-void linear_attention_step_qkv(const Variable& qkv, LinearState& state, Tensor& out,
+void linear_attention_step_qkv(const Tensor& qkv, LinearState& state, Tensor& out,
                                const LinearAttentionOptions& options) {
   const char* op = "linear_attention_step_qkv";
   check_defined(op, qkv);
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
-  const Tensor all = qkv.value().reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
+  const Tensor all = qkv.reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
   Call call = make_call(check_fused_attention(op, all), checked(op, options), true);
   call.q = rows_of_part(all.shape(), 0);
   call.k = rows_of_part(all.shape(), 1);

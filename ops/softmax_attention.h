@@ -38,10 +38,21 @@ struct KeyValueCache {
 /// One step of causal attention: q, k (batch, heads, D), v and out (batch, heads, M). Appends k and v to the cache,
 /// which doubles where it is full, and writes `out` (allocated where undefined; it may be the memory of an input). A
 /// key mask covers the past and this step. An error while a tape records.
-void softmax_attention_step(const Variable& q, const Variable& k, const Variable& v, KeyValueCache& cache, Tensor& out,
+void softmax_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, KeyValueCache& cache, Tensor& out,
                             const SoftmaxAttentionOptions& options = {});
 /// The same for one fused projection, qkv (batch, 3, heads, dim).
-void softmax_attention_step_qkv(const Variable& qkv, KeyValueCache& cache, Tensor& out,
+void softmax_attention_step_qkv(const Tensor& qkv, KeyValueCache& cache, Tensor& out,
                                 const SoftmaxAttentionOptions& options = {});
+
+inline void softmax_attention_step(const Variable& q, const Variable& k, const Variable& v, KeyValueCache& cache,
+                                   Tensor& out, const SoftmaxAttentionOptions& options = {}) {
+  check_defined("softmax_attention_step", q, k, v);
+  softmax_attention_step(q.value(), k.value(), v.value(), cache, out, options);
+}
+inline void softmax_attention_step_qkv(const Variable& qkv, KeyValueCache& cache, Tensor& out,
+                                       const SoftmaxAttentionOptions& options = {}) {
+  check_defined("softmax_attention_step_qkv", qkv);
+  softmax_attention_step_qkv(qkv.value(), cache, out, options);
+}
 
 }  // namespace linnet

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "linnet/autograd/record.h"
+#include "linnet/core/threads.h"
+#include "linnet/ops/attention_step_kernels.h"
 #include "linnet/ops/softmax_attention.h"
 #include "linnet/ops/softmax_attention_run.h"
 
@@ -10,6 +12,8 @@ namespace linnet {
 using namespace softmax_attention_run;
 
 namespace {
+
+constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_FLOAT_INSTANCES(attention_step);
 
 /// Room for one more step in one side of the cache; its memory belongs to this cache alone afterwards.
 void make_room(Tensor& side, const Shape& row, int64_t length, const Tensor& like) {
@@ -55,6 +59,31 @@ void append(Tensor& side, const Tensor& x, const RowLayout& layout, int64_t leng
   }
 }
 
+template <class T>
+void run_step(const Call& call, const Inputs& x, const KeyValueCache& cache, Tensor& out) {
+  const AttentionSizes& n = call.sizes;
+  const auto kernel = step_kernels.of<T>(out.device()).softmax;
+  const RowLayout k = rows_of(cache.k.shape()), v = rows_of(cache.v.shape());
+  T* const o = out.mutable_data<T>();
+  parallel_for(n.batch * n.heads, 20 + call.nanoseconds(2), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t b = i / n.heads, h = i % n.heads;
+      kernel({.keys = n.keys,
+              .dim = n.dim,
+              .value_dim = n.value_dim,
+              .q = x.q.data<T>() + call.q.at(b, h),
+              .k = cache.k.data<T>() + k.at(b, h),
+              .v = cache.v.data<T>() + v.at(b, h),
+              .k_row = k.row,
+              .v_row = v.row,
+              .query = !x.queries.defined() || x.queries.data<uint8_t>()[b],
+              .key_mask = x.keys.defined() ? x.keys.data<uint8_t>() + b * n.keys : nullptr,
+              .scale = static_cast<T>(call.scale),
+              .o = o + i * n.value_dim});
+    }
+  });
+}
+
 /// x holds one step; call's layouts say where.
 void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out,
           const SoftmaxAttentionOptions& options) {
@@ -74,14 +103,10 @@ void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out
   make_room(cache.k, k_row, cache.length, x.q);
   make_room(cache.v, v_row, cache.length, x.q);
   Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
-  Tensor lse = Tensor::empty({one.batch, 1, one.heads}, x.q.dtype(), x.q.device());
   with_float(op, x.q.dtype(), [&]<class T>() {
     append<T>(cache.k, x.k, call.k, cache.length);
     append<T>(cache.v, x.v, call.v, cache.length);
-    Call whole = call;
-    whole.k = rows_of(cache.k.shape());
-    whole.v = rows_of(cache.v.shape());
-    forward_into(whole, {x.q, cache.k, cache.v, x.keys, x.queries, {}}, rows, lse);
+    run_step<T>(call, x, cache, rows);
   });
   if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
   ++cache.length;
@@ -89,24 +114,24 @@ void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out
 
 }  // namespace
 
-void softmax_attention_step(const Variable& q, const Variable& k, const Variable& v, KeyValueCache& cache, Tensor& out,
+void softmax_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, KeyValueCache& cache, Tensor& out,
                             const SoftmaxAttentionOptions& options) {
   const char* op = "softmax_attention_step";
   check_defined(op, q, k, v);
-  Call call = make_call(check_attention_step(op, q.value(), k.value(), v.value()), checked(op, options));
+  Call call = make_call(check_attention_step(op, q, k, v), checked(op, options));
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
   call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
-  step(op, call, {q.value(), k.value(), v.value(), {}, {}, {}}, cache, out, options);
+  step(op, call, {q, k, v, {}, {}, {}}, cache, out, options);
 }
 
-void softmax_attention_step_qkv(const Variable& qkv, KeyValueCache& cache, Tensor& out,
+void softmax_attention_step_qkv(const Tensor& qkv, KeyValueCache& cache, Tensor& out,
                                 const SoftmaxAttentionOptions& options) {
   const char* op = "softmax_attention_step_qkv";
   check_defined(op, qkv);
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
-  const Tensor all = qkv.value().reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
+  const Tensor all = qkv.reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
   Call call = make_call(check_fused_attention(op, all), checked(op, options));
   call.q = rows_of_part(all.shape(), 0);
   call.k = rows_of_part(all.shape(), 1);

@@ -75,6 +75,43 @@ TEST_CASE("language model: the recurrent form equals the parallel one; a state c
   });
 }
 
+TEST_CASE("language model: a step equals the parallel form at every level, for every activation, head and batch") {
+  using nn::Activation;
+  test::for_each_level([](const char* level) {
+    CAPTURE(level);
+    bool other = false;
+    for (const auto activation :
+         {Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::elu, Activation::tanh}) {
+      for (const int64_t batch : {1, 3, 9, 70}) {
+        other = !other;
+        CAPTURE(static_cast<int>(activation));
+        CAPTURE(batch);
+        CausalLM net({.vocab = 21,
+                      .dim = 24,
+                      .layers = 2,
+                      .heads = 3,
+                      .hidden = 72,
+                      .max_time = 8,
+                      .kind = other ? AttentionKind::linear : AttentionKind::softmax,
+                      .pre_norm = batch % 2 == 1,
+                      .positions = other ? models::Positions::sinusoidal : models::Positions::learned,
+                      .tie_head = !other,
+                      .activation = activation,
+                      .feature_map = batch == 9 ? FeatureMap::relu : FeatureMap::elu1});
+        test::randomise(net, 0.3);
+        for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+          net.to(dtype);
+          const Tensor tokens = test::tokens({batch, 5}, 21), logits = net(tokens).value();
+          auto state = net.make_state(batch);
+          for (int64_t t = 0; t < 5; ++t)
+            CHECK(deviation(net.step(time_step(tokens, t), state), time_step(logits, t)) <
+                  (dtype == Dtype::f32 ? 1e-4 : 1e-12));
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("language model: samples do not see each other, nor the future, nor padding") {
   const KeyMask keys = KeyMask::lengths({20, 6});
   for_each_model([&](const CausalLM& net) {
