@@ -120,26 +120,26 @@ template <class T>
 struct Gelu : Unary<T> {
   T f(T x) const { return T(0.5) * x * (1 + erf(x * T(0.70710678118654752))); }
   T df(T x, T) const {
-    T phi = T(0.3989422804014327) * exp(T(-0.5) * x * x);
+    T phi = T(0.3989422804014327) * exp_nonpositive(T(-0.5) * x * x);
     return T(0.5) * (1 + erf(x * T(0.70710678118654752))) + x * phi;
   }
 };
-/// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+/// 0.5 x (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), as x sigmoid(2z), which keeps its digits for x < 0.
 template <class T>
 struct GeluTanh : Unary<T> {
-  static constexpr T kScale = T(0.7978845608028654), kCube = T(0.044715);
-  T f(T x) const { return T(0.5) * x * (1 + tanh(kScale * (x + kCube * x * x * x))); }
+  static constexpr T kScale = T(1.5957691216057308), kCube = T(0.0713548162726009);  // 2 sqrt(2/pi) and 0.044715 of it
+  T f(T x) const { return x * sigmoid(x * (kScale + kCube * (x * x))); }
   T df(T x, T) const {
-    T t = tanh(kScale * (x + kCube * x * x * x));
-    T rise = 1 - t * t, steep = T(0.5) * x * kScale * (1 + 3 * kCube * x * x);
-    return T(0.5) * (1 + t) + (rise == 0 ? T(0) : rise * steep);  // far out, steep overflows
+    T s = sigmoid(x * (kScale + kCube * (x * x)));
+    T rise = s * (1 - s), steep = x * (kScale + 3 * kCube * (x * x));
+    return s + (rise == 0 ? T(0) : rise * steep);  // far out, steep overflows
   }
 };
 /// elu(x) + 1, the feature map of linear attention: by branches, so that small values survive.
 template <class T>
 struct Elu1 : Unary<T> {
   T f(T x) const {
-    T e = exp(x > 0 ? T(0) : x);
+    T e = exp_nonpositive(x);
     return x >= 0 ? x + 1 : e;
   }
   T df(T, T y) const { return y < 1 ? y : T(1); }
@@ -151,14 +151,14 @@ struct Elu : Unary<T> {
     return x < 0 ? e : x;  // -0 and NaN stay
   }
   T df(T x, T) const {
-    T e = this->p * exp(x > 0 ? T(0) : x);
+    T e = this->p * exp_nonpositive(x);
     return x > 0 ? T(1) : e;
   }
 };
 /// log(1 + e^x) = max(x, 0) + log1p(e^-|x|).
 template <class T>
 struct Softplus : Unary<T> {
-  T f(T x) const { return (x < 0 ? T(0) : x) + log1p(exp(-abs(x))); }
+  T f(T x) const { return (x < 0 ? T(0) : x) + log1p(exp_nonpositive(-abs(x))); }
   T df(T x, T) const { return sigmoid(x); }
 };
 template <class T>

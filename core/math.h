@@ -1,12 +1,25 @@
 // exp, log, tanh, sigmoid, erf and their kin, written so that a plain loop over them is vectorised: no branch, no
 // table, no call. Included once per level; everything lies in the level's own namespace. The level plain, and every
-// f64, takes libm. Accuracy in f32: about 1 to 2 units in the last place (tests/core/test_math.cpp).
+// f64, takes libm.
+//
+// Worst error over all 2^32 f32, in units in the last place (of the smallest denormal number where the result is one),
+// with fused multiply-adds / without; every level that has them gives the same (tests/core/test_math.cpp):
+//   exp, exp_nonpositive 0.93 / 1.19   log   0.94 / 1.07   tanh 1.59 / 1.53   sigmoid  1.82 / 1.98
+//   expm1                1.53 / 1.66   log1p 1.48 / 1.58   erf  1.42 / 1.70   softplus 1.88 / 1.92
+//   elu + 1              0.92 / 1.19   elu   0.95 / 1.03
+//   gelu      1.71 for x > 0; for x < 0, where 1 + erf loses digits, 0.8 units in the last place of x
+//   gelu_tanh 2.70 for x > 0; for x < 0 up to 214 as the result falls to 0: the exponent of e is a rounded number
+// Signed zeros, infinities and NaN are libm's. The polynomials are own minimax fits: tests/core/fit_math.py.
 #pragma once
 #include <stdint.h>
+
+// A call that is not inlined would end the vectorisation of the loop around it.
+#define LINNET_INLINE [[gnu::always_inline]] inline
 
 namespace linnet::LINNET_LEVEL {
 
 inline double exp(double x) { return __builtin_exp(x); }
+inline double exp_nonpositive(double x) { return __builtin_exp(x); }
 inline double expm1(double x) { return __builtin_expm1(x); }
 inline double log(double x) { return __builtin_log(x); }
 inline double log1p(double x) { return __builtin_log1p(x); }
@@ -21,6 +34,7 @@ inline float abs(float x) { return __builtin_fabsf(x); }
 
 #ifdef LINNET_LIBM
 inline float exp(float x) { return __builtin_expf(x); }
+inline float exp_nonpositive(float x) { return __builtin_expf(x); }
 inline float expm1(float x) { return __builtin_expm1f(x); }
 inline float log(float x) { return __builtin_logf(x); }
 inline float log1p(float x) { return __builtin_log1pf(x); }
@@ -28,109 +42,158 @@ inline float tanh(float x) { return __builtin_tanhf(x); }
 inline float erf(float x) { return __builtin_erff(x); }
 #else
 
-/// x = n ln 2 + r with |r| <= ln 2 / 2; p = e^r - 1. Cody and Waite's reduction, Cephes' polynomial.
-struct Reduced {
-  float p;
-  int32_t n;
-};
-inline Reduced reduce_exp(float x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-  float shifted = x * 1.44269504f + kRound;
-  float n = shifted - kRound;
-  float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float q = 1.9875691500e-4f;
-  q = q * r + 1.3981999507e-3f;
-  q = q * r + 8.3334519073e-3f;
-  q = q * r + 4.1665795894e-2f;
-  q = q * r + 1.6666665459e-1f;
-  q = q * r + 5.0000001201e-1f;
-  uint32_t bits = __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound);
-  return {q * (r * r) + r, static_cast<int32_t>(bits)};
-}
-/// 2^n for -126 <= n <= 127.
-inline float power_of_two(int32_t n) { return __builtin_bit_cast(float, static_cast<uint32_t>(n + 127) << 23); }
+LINNET_INLINE uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+LINNET_INLINE float from_bits(uint32_t x) { return __builtin_bit_cast(float, x); }
 
-inline float exp(float x) {
+/// x = n ln 2 + r with |r| <= ln 2 / 2, for |x| < 2^21 (Cody and Waite). The low bits of `shifted` are n + offset.
+/// Here and in exp_reduced, F is float or a vector of them.
+template <class F>
+struct Reduced {
+  F r, n, shifted;
+};
+template <int offset, class F>
+LINNET_INLINE Reduced<F> reduce_exp(F x) {
+  constexpr float kRound = 12582912.0f + offset;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  F shifted = x * 1.44269504f + kRound;
+  F n = shifted - kRound;
+  return {(x - n * 0.693145752f) - n * 1.42860677e-6f, n, shifted};  // n times the first has no error
+}
+/// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2.
+template <class F>
+LINNET_INLINE F exp_tail(F r) {
+  F q = r * 0.0013869945f + 0.00836625323f;
+  q = q * r + 0.0416674428f;
+  q = q * r + 0.166665465f;
+  return q * r + 0.49999997f;
+}
+template <class F>
+LINNET_INLINE F exp_reduced(F r) {
+  return (exp_tail(r) * r + 1.0f) * r + 1.0f;
+}
+
+/// 2^n = low * high, each a normal number where 2^n is none; n + 254 are the low bits of `shifted`.
+struct TwoPowers {
+  float low, high;
+};
+LINNET_INLINE TwoPowers power_of_two(float shifted) {
+  uint32_t bits = to_bits(shifted);
+  uint32_t low = (bits << 22) & 0xff800000u;  // the exponent's field of 2^(n / 2), n / 2 rounded down
+  return {from_bits(low), from_bits((bits << 23) - low)};
+}
+
+LINNET_INLINE float exp(float x) {
   float y = x < -104.0f ? -104.0f : x;  // below: 0. The comparisons let NaN through.
   y = y > 89.0f ? 89.0f : y;            // above: infinity
-  Reduced e = reduce_exp(y);
-  int32_t n = e.n < -160 ? -160 : e.n;  // NaN leaves any number in n
-  n = n > 160 ? 160 : n;
-  int32_t half = n >> 1;  // in two steps, through the denormals
-  return (e.p + 1.0f) * power_of_two(half) * power_of_two(n - half);
+  Reduced<float> e = reduce_exp<254>(y);
+  TwoPowers scale = power_of_two(e.shifted);
+  return exp_reduced(e.r) * scale.low * scale.high;
 }
 
-/// e^x - 1, also where it is near 0.
-inline float expm1(float x) {
-  float y = x < -30.0f ? -30.0f : x;
+/// e^x for x <= 64 alone, in fewer steps: the result times 2^32 is a normal number.
+LINNET_INLINE float exp_nonpositive(float x) {
+  float y = x < -104.0f ? -104.0f : x;
+  Reduced<float> e = reduce_exp<32>(y);
+  float large = from_bits(to_bits(exp_reduced(e.r)) + (to_bits(e.shifted) << 23));
+  return large * 2.32830644e-10f + (e.n - e.n);  // a NaN would be lost among the bits
+}
+
+/// e^x - 1, also where it is near 0: 2^n (e^r - 1) + (2^n - 1).
+LINNET_INLINE float expm1(float x) {
+  float y = x < -20.0f ? -20.0f : x;
   y = y > 89.0f ? 89.0f : y;
-  Reduced e = reduce_exp(y);
-  int32_t n = e.n < -60 ? -60 : e.n;
-  n = n > 160 ? 160 : n;
-  int32_t half = n >> 1;
-  float low = power_of_two(half), high = power_of_two(n - half);
-  float small = e.p * low * high + (low * high - 1.0f);
-  float large = (e.p + 1.0f) * low * high;  // low * high may be infinite where the product is not
-  return n > 60 ? large : small;
+  Reduced<float> e = reduce_exp<254>(y);
+  TwoPowers scale = power_of_two(e.shifted);
+  float one = from_bits((254u << 23) - to_bits(scale.high));  // 1 / high
+  float z = ((exp_tail(e.r) * (e.r * e.r) + e.r) * scale.low + (scale.low - one)) * scale.high;
+  return __builtin_copysignf(z, x);
 }
 
-/// fdlibm's form: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), s = f / (2 + f), log(1 + f) = f - f^2/2 + s (f^2/2
-/// + R(s^2)).
-inline float log(float x) {
-  float tiny = x < 1.17549435e-38f ? x * 8388608.0f : x;
-  float shift = x < 1.17549435e-38f ? 23.0f : 0.0f;
-  uint32_t bits = __builtin_bit_cast(uint32_t, tiny) + (0x3f800000u - 0x3f3504f3u);
-  float k = static_cast<float>(static_cast<int32_t>(bits >> 23) - 127) - shift;
-  float f = __builtin_bit_cast(float, (bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
-  float s = f / (2.0f + f), z = s * s, half = 0.5f * f * f;
-  float r = z * (0.66666667f + z * (0.40000000f + z * (0.28571429f + z * (0.22222222f + z * 0.18181818f))));
-  float y = k * 0.693359375f - ((half - (s * (half + r) - k * 2.12194440e-4f)) - f);
+/// log(2^k (1 + f)) for sqrt(1/2) <= 1 + f < sqrt(2): log(1 + f) = f - f^2 / 2 + f^3 q(f).
+LINNET_INLINE float log_reduced(float k, float f) {
+  float q = -0.0763639957f;
+  q = q * f + 0.127621993f;
+  q = q * f - 0.131596133f;
+  q = q * f + 0.142015815f;
+  q = q * f - 0.166234091f;
+  q = q * f + 0.200012416f;
+  q = q * f - 0.250008196f;
+  q = q * f + 0.333333313f;
+  q = q * f - 0.5f;
+  return k * 0.693147182f + (q * (f * f) + f);
+}
+/// y = log(x) where 0 < x < infinity, and what libm says elsewhere.
+LINNET_INLINE float log_limits(float x, float y) {
   y = x > 3.40282347e38f ? x : y;
-  y = x == 0.0f ? -__builtin_inff() : y;
-  return x >= 0.0f ? y : __builtin_nanf("");
+  float outside = x == 0.0f ? -__builtin_inff() : __builtin_nanf("");
+  return x > 0.0f ? y : outside;
 }
 
-inline float log1p(float x) {
+LINNET_INLINE float log(float x) {
+  float y = x < 1.17549435e-38f ? x * 8388608.0f : x;  // a denormal number times 2^23
+  float shift = x < 1.17549435e-38f ? 23.0f : 0.0f;
+  uint32_t bits = to_bits(y) - 0x3f3504f3u;  // sqrt(1/2): k is what is left of the exponent
+  float k = static_cast<float>(static_cast<int32_t>(bits) >> 23) - shift;
+  float f = from_bits((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+  return log_limits(x, log_reduced(k, f));
+}
+
+/// 1 + x = 2^k (1 + f), but f from x itself: (x - (2^k - 1)) / 2^k, rounded once.
+LINNET_INLINE float log1p(float x) {
   float u = 1.0f + x;
-  float y = log(u) * (x / (u - 1.0f));  // Kahan: the rounding of 1 + x is undone
-  return u == 1.0f || u > 3.40282347e38f ? x : y;
+  uint32_t bits = to_bits(u) - 0x3f3504f3u;
+  float k = static_cast<float>(static_cast<int32_t>(bits) >> 23);
+  float scale = from_bits(0x40800000u - (bits & 0xff800000u));  // 4 / 2^k: 1 / 2^128 would be no normal number
+  float f = (x * scale + (scale - 4.0f)) * 0.25f;
+  return __builtin_copysignf(log_limits(u, log_reduced(k, f)), x);
 }
 
-inline float tanh(float x) {
-  float y = abs(x);
-  y = y > 12.0f ? 12.0f : y;
-  float e = expm1(2.0f * y);
-  return __builtin_copysignf(e / (e + 2.0f), x);
-}
-
-/// Two polynomials that meet at 0.93 (minimax fits by N. Juffa).
-inline float erf(float x) {
+/// 1 - 2 / (e^2x + 1), and a polynomial where that would lose digits.
+LINNET_INLINE float tanh(float x) {
   float t = abs(x), s = x * x;
-  float r = -1.72853470e-5f * t + 3.83197126e-4f;
-  float u = -3.88396438e-3f * t + 2.42546219e-2f;
-  r = r * s + u;
-  r = r * t - 1.06777877e-1f;
-  r = r * t - 6.34846687e-1f;
-  r = r * t - 1.28717512e-1f;
-  r = r * t - t;
-  r = t > 4.0f ? -30.0f : r;
-  float outer = __builtin_copysignf(1.0f - exp(r), x);
-  float q = -5.96761703e-4f;
-  q = q * s + 4.99119423e-3f;
-  q = q * s - 2.67681349e-2f;
-  q = q * s + 1.12819925e-1f;
-  q = q * s - 3.76125336e-1f;
-  q = q * s + 1.28379166e-1f;
-  float inner = q * x + x;
-  return t > 0.927734375f ? outer : inner;
+  float y = t > 10.0f ? 10.0f : t;  // above: 1
+  Reduced<float> e = reduce_exp<127>(y + y);
+  float outer = 1.0f - 2.0f / (exp_reduced(e.r) * from_bits(to_bits(e.shifted) << 23) + 1.0f);
+  float q = 0.0164378788f;
+  q = q * s - 0.0526720099f;
+  q = q * s + 0.133207291f;
+  q = q * s - 0.333329469f;
+  float inner = q * s * t + t;
+  return __builtin_copysignf(t > 0.55f ? outer : inner, x);
+}
+
+/// 1 - q(|x|)^4, as the fourth root of 1 - erf is nearly a straight line, and x (1 + q(x^2)) near 0.
+LINNET_INLINE float erf(float x) {
+  float t = abs(x), s = x * x;
+  float y = t > 4.0f ? 4.0f : t;  // above: 1
+  float p = -0.000174913119f;
+  p = p * y + 0.0031705508f;
+  p = p * y - 0.0218427796f;
+  p = p * y + 0.0649483204f;
+  p = p * y - 0.0482961573f;
+  p = p * y - 0.0658135414f;
+  p = p * y - 0.3073636f;
+  p = p * y + 1.00514233f;
+  float outer = 1.0f - (p * p) * (p * p);
+  float q = 7.23606863e-05f;
+  q = q * s - 0.000782473944f;
+  q = q * s + 0.00516773108f;
+  q = q * s - 0.026843518f;
+  q = q * s + 0.112833641f;
+  q = q * s - 0.376126111f;
+  q = q * s + 0.128379166f;
+  float inner = q * t + t;
+  return __builtin_copysignf(t > 1.1f ? outer : inner, x);
 }
 #endif
 
-/// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
+/// 1 / (1 + e^-x), from e = e^-|x| so that nothing overflows: 1 - e / (1 + e), or e - e e / (1 + e) for x < 0, where
+/// the quotient's error counts for little.
 template <class T>
-inline T sigmoid(T x) {
-  T e = exp(-abs(x));
-  return (x >= 0 ? T(1) : e) / (T(1) + e);
+LINNET_INLINE T sigmoid(T x) {
+  T e = exp_nonpositive(-abs(x));
+  T part = e / (T(1) + e), whole = x >= 0 ? T(1) : e;
+  return whole - whole * part;
 }
 
 }  // namespace linnet::LINNET_LEVEL
+#undef LINNET_INLINE

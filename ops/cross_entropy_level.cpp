@@ -19,7 +19,7 @@ void forward(int64_t rows, int64_t classes, const T* x0, const int32_t* targets,
       loss[r] = -row_sum<T>(0, classes, [x](int64_t c) { return x[c]; });
       continue;
     }
-    const T sum = row_sum<T>(0, classes, [x, m](int64_t c) { return exp(x[c] - m); });
+    const T sum = row_sum<T>(0, classes, [x, m](int64_t c) { return exp_nonpositive(x[c] - m); });
     T value = log(sum) + (T(1) - smoothing) * (m - x[targets[r]]);
     if (smoothing != T(0))
       value += smoothing * (row_sum<T>(0, classes, [x, m](int64_t c) { return m - x[c]; }) / static_cast<T>(classes));
@@ -39,9 +39,9 @@ void backward(int64_t rows, int64_t classes, const T* x0, const int32_t* targets
       continue;
     }
     const T scale = dloss[r * dloss_stride] * factor, m = stats[0], inverse = stats[1];
-    for (int64_t c = 0; c < classes; ++c) dx[c] = scale * (exp(x[c] - m) * inverse - uniform);
+    for (int64_t c = 0; c < classes; ++c) dx[c] = scale * (exp_nonpositive(x[c] - m) * inverse - uniform);
     const int64_t t = targets[r];
-    dx[t] = scale * (exp(x[t] - m) * inverse - uniform - (T(1) - smoothing));
+    dx[t] = scale * (exp_nonpositive(x[t] - m) * inverse - uniform - (T(1) - smoothing));
   }
 }
 

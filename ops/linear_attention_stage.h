@@ -68,38 +68,33 @@ void clear(int64_t n, T* x) {
 /// The larger and the smaller of two numbers; b where one is NaN.
 template <class T>
 Plain<T> larger(Plain<T> a, Plain<T> b) {
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
   if constexpr (sizeof(T) == 4) return __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4);
+#elif defined(__AVX__)
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_maxps256(a, b);
 #endif
   return a > b ? a : b;
 }
 template <class T>
 Plain<T> smaller(Plain<T> a, Plain<T> b) {
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
   if constexpr (sizeof(T) == 4) return __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4);
+#elif defined(__AVX__)
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_minps256(a, b);
 #endif
   return a < b ? a : b;
 }
 
-/// e^x for x <= 0.
+/// e^x for x <= 0: core/math.h's, a vector at a time.
 inline Plain<float> exp_nonpositive(Plain<float> x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-  const Plain<float> y = larger<float>(Plain<float>{} - 104.0f, x);
-  const Plain<float> shifted = y * 1.44269504f + kRound, n = shifted - kRound;
-  const Plain<float> r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-  Plain<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
+  const auto e = reduce_exp<32>(larger<float>(Plain<float>{} - 104.0f, x));
+  const Plain<float> p = exp_reduced(e.r);
 #ifdef __AVX512F__
-  return __builtin_ia32_scalefps512_mask(p, n, p, 0xffff, 4);
+  return __builtin_ia32_scalefps512_mask(p, e.n, p, 0xffff, 4);
 #else
-  using Whole = int32_t __attribute__((vector_size(kBytes)));
-  const Whole all = __builtin_convertvector(n, Whole), half = all >> 1;  // 2^n in two steps, through the denormals
-  return p * reinterpret_cast<Plain<float> >((half + 127) << 23) *
-         reinterpret_cast<Plain<float> >((all - half + 127) << 23);
+  using Bits = uint32_t __attribute__((vector_size(kBytes)));
+  const Bits large = reinterpret_cast<Bits>(p) + (reinterpret_cast<Bits>(e.shifted) << 23);
+  return reinterpret_cast<Plain<float> >(large) * 2.32830644e-10f + (e.n - e.n);
 #endif
 }
 inline Plain<double> exp_nonpositive(Plain<double> x) {

@@ -78,8 +78,8 @@ void forward(const ScoreTile& tile, T* s, T* max, T* sum, T* out, int64_t width)
       continue;
     }
     const T m = largest(n, s, max[r]);
-    const T shrink = exp(max[r] - m);  // 0 at the first tile, where max is -infinity
-    for (int64_t c = 0; c < n; ++c) s[c] = exp(s[c] - m);
+    const T shrink = exp_nonpositive(max[r] - m);  // 0 at the first tile, where max is -infinity
+    for (int64_t c = 0; c < n; ++c) s[c] = exp_nonpositive(s[c] - m);
     mask_pairs(tile, r, n, s, T(0));
     clear(n, tile.columns, s);
     sum[r] = sum[r] * shrink + total(n, s);
@@ -96,7 +96,7 @@ void backward(const ScoreTile& tile, T* __restrict s, T* __restrict dp, const T*
     const int64_t n = causal_columns(tile, r);
     const T top = lse[r], mean = delta[r];
     for (int64_t c = 0; c < n; ++c) {
-      s[c] = exp(s[c] - top);
+      s[c] = exp_nonpositive(s[c] - top);
       dp[c] = s[c] * (dp[c] - mean);
     }
     mask_pairs(tile, r, n, s, T(0));

@@ -16,7 +16,7 @@ void softmax(int64_t rows, int64_t width, const T* x0, T* y0) {
       for (int64_t i = 0; i < width; ++i) y[i] = x[i] != x[i] ? x[i] : T(0);
       continue;
     }
-    for (int64_t i = 0; i < width; ++i) y[i] = exp(x[i] - m);
+    for (int64_t i = 0; i < width; ++i) y[i] = exp_nonpositive(x[i] - m);
     const T scale = T(1) / row_sum<T>(0, width, [y](int64_t i) { return y[i]; });
     for (int64_t i = 0; i < width; ++i) y[i] *= scale;
   }
@@ -42,7 +42,7 @@ void log_softmax(int64_t rows, int64_t width, const T* x0, T* y0) {
       for (int64_t i = 0; i < width; ++i) y[i] = x[i];
       continue;
     }
-    for (int64_t i = 0; i < width; ++i) y[i] = exp(x[i] - m);
+    for (int64_t i = 0; i < width; ++i) y[i] = exp_nonpositive(x[i] - m);
     const T log_sum = log(row_sum<T>(0, width, [y](int64_t i) { return y[i]; }));
     for (int64_t i = 0; i < width; ++i) y[i] = (x[i] - m) - log_sum;
   }
@@ -54,7 +54,7 @@ void log_softmax_backward(int64_t rows, int64_t width, const T* y0, const T* dy0
     const T* __restrict y = y0 + r * width, * __restrict dy = dy0 + r * width;
     T* __restrict dx = dx0 + r * width;
     const T sum = row_sum<T>(0, width, [dy](int64_t i) { return dy[i]; });
-    for (int64_t i = 0; i < width; ++i) dx[i] = dy[i] - exp(y[i]) * sum;
+    for (int64_t i = 0; i < width; ++i) dx[i] = dy[i] - exp_nonpositive(y[i]) * sum;
   }
 }
 
