@@ -13,7 +13,7 @@ void gemm(Device device, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T al
           const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
   const auto kernel = general_kernels<T>(device).gemm;
   if (ta || !tb || m > kFewRows) return kernel(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  constexpr int64_t kColumns = 48;  // what a kernel makes at once
+  constexpr int64_t kColumns = 16;  // whole vectors, few enough that threads get equal shares
   const double cost = static_cast<double>(k * std::min(n, kColumns)) * std::max(0.1, 0.025 * static_cast<double>(m));
   parallel_for((n + kColumns - 1) / kColumns, cost, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * kColumns, columns = std::min(n, end * kColumns) - first;
