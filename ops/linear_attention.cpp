@@ -17,13 +17,13 @@ Variable linear_attention(const Variable& qv, const Variable& kv, const Variable
   call.k = rows_of(x.k.shape());
   call.v = rows_of(x.v.shape());
   read_masks(op, options, call.sizes, x);
-  const auto [out, d] = forward(call, x);
+  const auto [out, d, checkpoints] = forward(call, x);
   // A masked query has d = 0: the way back needs no query mask.
-  return record("linear_attention", out, {qv, kv, vv}, keep(x.q, x.k, x.v, out, d, x.keys),
+  return record("linear_attention", out, {qv, kv, vv}, keep(x.q, x.k, x.v, out, d, checkpoints, x.keys),
                 [call](const Tensor& g, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o,
-                       const Tensor& den, const Tensor& keys) -> Gradients {
+                       const Tensor& den, const Tensor& states, const Tensor& keys) -> Gradients {
                   Tensor dq = empty_like(q), dk = empty_like(k), dv = empty_like(v);
-                  backward(call, {q, k, v, keys, {}, {}, {}}, o, den, g, dq, dk, dv);
+                  backward(call, {q, k, v, keys, {}, {}, {}}, {o, den, states}, g, dq, dk, dv);
                   return {dq, dk, dv};
                 });
 }
@@ -38,14 +38,14 @@ Variable linear_attention_qkv(const Variable& qkvv, const LinearAttentionOptions
   call.k = rows_of_part(qkv.shape(), 1);
   call.v = rows_of_part(qkv.shape(), 2);
   read_masks(op, options, call.sizes, x);
-  const auto [out, d] = forward(call, x);
-  return record(
-      "linear_attention_qkv", out, {qkvv}, keep(qkv, out, d, x.keys),
-      [call](const Tensor& g, const Tensor& all, const Tensor& o, const Tensor& den, const Tensor& keys) -> Gradients {
-        Tensor grad = empty_like(all);
-        backward(call, {all, all, all, keys, {}, {}, {}}, o, den, g, grad, grad, grad);
-        return {grad};
-      });
+  const auto [out, d, checkpoints] = forward(call, x);
+  return record("linear_attention_qkv", out, {qkvv}, keep(qkv, out, d, checkpoints, x.keys),
+                [call](const Tensor& g, const Tensor& all, const Tensor& o, const Tensor& den, const Tensor& states,
+                       const Tensor& keys) -> Gradients {
+                  Tensor grad = empty_like(all);
+                  backward(call, {all, all, all, keys, {}, {}, {}}, {o, den, states}, g, grad, grad, grad);
+                  return {grad};
+                });
 }
 
 }  // namespace linnet

@@ -42,7 +42,8 @@ struct LinearAttentionResult {
 /// q (batch, queries, heads, D), k (batch, keys, heads, D), v (batch, keys, heads, M) -> (batch, queries, heads, M);
 /// equations 5 and 9 of the paper. A row is 0, and so is its gradient, where the query is masked or |denominator| is
 /// below the smallest normal number (no key allowed, or every product underflows). Causal wants queries = keys. Kept
-/// for the way back: q, k, v, o and the denominators. Backward needs one D x M state a thread, whatever the length.
+/// for the way back: q, k, v, o, the denominators and a state in 2,048 steps, so that backward reads a piece of all
+/// heads after the other; it needs a few D x M states a thread beside the gradients, whatever the length.
 Variable linear_attention(const Variable& q, const Variable& k, const Variable& v,
                           const LinearAttentionOptions& options = {});
 

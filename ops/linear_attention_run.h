@@ -2,8 +2,6 @@
 // forms in linear_attention.cpp and linear_attention_state.cpp.
 // Private to ops/.
 #pragma once
-#include <utility>
-
 #include "linnet/ops/attention_shapes.h"
 #include "linnet/ops/linear_attention.h"
 
@@ -39,14 +37,16 @@ Call make_call(const AttentionSizes& sizes, const LinearAttentionOptions& option
 /// Sets x.keys and x.queries.
 void read_masks(const char* op, const LinearAttentionOptions& options, const AttentionSizes& sizes, Inputs& x);
 
-/// Writes out and the denominators d (batch, queries, heads). s and z go from the initial state to the final one, or
-/// are undefined where nobody wants them.
-void forward_into(const Call& call, const Inputs& x, Tensor out, Tensor d, Tensor s = {}, Tensor z = {});
-/// The same into new memory: out and d.
-std::pair<Tensor, Tensor> forward(const Call& call, const Inputs& x, const Tensor& s = {}, const Tensor& z = {});
+/// out; the denominators d (batch, queries, heads); and of a long causal call the checkpoints, the states S and z after
+/// each piece of its rows but the last (batch, heads, pieces - 1, D M + D): the way back goes from piece to piece.
+struct Result {
+  Tensor out, d, checkpoints;
+};
+/// s and z go from the initial state to the final one, or are undefined where nobody wants them.
+Result forward(const Call& call, const Inputs& x, Tensor s = {}, Tensor z = {});
 /// Writes the gradients of q, k, v (in the fused form one tensor, thrice) for g, the gradient of out. ds and dz: in,
 /// the gradient of the final state; out, of the initial one; undefined where there is none.
-void backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& d, const Tensor& g, Tensor dq,
-              Tensor dk, Tensor dv, Tensor ds = {}, Tensor dz = {});
+void backward(const Call& call, const Inputs& x, const Result& made, const Tensor& g, Tensor dq, Tensor dk, Tensor dv,
+              Tensor ds = {}, Tensor dz = {});
 
 }  // namespace linnet::linear_attention_run

@@ -7,11 +7,6 @@ namespace {
 
 constexpr int64_t kShortest = 256;  // rows: a shorter segment is not worth a thread
 
-/// Rows begin .. end - 1 of head h of sample b.
-struct Piece {
-  int64_t b, h, begin, end;
-};
-
 /// The pieces of a causal call: every head in `cuts` segments, numbered head by head.
 struct Cutting {
   int64_t heads, rows, cuts;
@@ -20,18 +15,6 @@ struct Cutting {
     return {head / heads, head % heads, rows * first / (cuts * parts), rows * (first + 1) / (cuts * parts)};
   }
 };
-
-/// The rows of a piece, as keys and as queries.
-template <class T>
-void fill_piece(LinearAttentionInputs<T>& head, const Call& call, const Inputs& x, const Piece& piece) {
-  fill_inputs(head, call, x, piece.b, piece.h);
-  head.queries = head.keys = piece.end - piece.begin;
-  head.q += piece.begin * head.q_row;
-  head.k += piece.begin * head.k_row;
-  head.v += piece.begin * head.v_row;
-  if (head.key_mask) head.key_mask += piece.begin;
-  if (head.query_mask) head.query_mask += piece.begin;
-}
 
 /// States, s and z of each behind one another.
 template <class T>
@@ -70,30 +53,13 @@ class States {
 template <class T>
 void sum_keys(const Call& call, const Inputs& x, const Piece& piece, T* s, T* z, T* scratch) {
   LinearAttentionForward<T> head{};
-  fill_piece(head, call, x, piece);
+  fill_inputs(head, call, x, piece);
   head.queries = 0;
   head.causal = false;
   head.s = s;
   head.z = z;
   head.scratch = scratch;
   kernels.of<T>(x.q.device()).forward(head);
-}
-
-/// What backward's kernel takes, for one piece.
-template <class T>
-LinearAttentionBackward<T> backward_piece(const Call& call, const Inputs& x, const Tensor& out, const Tensor& d,
-                                          const Tensor& g, const Piece& piece) {
-  const AttentionSizes& n = call.sizes;
-  const RowLayout rows = rows_of(out.shape());
-  const int64_t at = rows.at(piece.b, piece.h) + piece.begin * rows.row;
-  LinearAttentionBackward<T> head{};
-  fill_piece(head, call, x, piece);
-  head.o = out.data<T>() + at;
-  head.g = g.data<T>() + at;
-  head.o_row = rows.row;
-  head.d = d.data<T>() + (piece.b * n.queries + piece.begin) * n.heads + piece.h;
-  head.d_row = n.heads;
-  return head;
 }
 
 }  // namespace
@@ -110,7 +76,6 @@ void forward_in_segments(int64_t cuts, const Call& call, const Inputs& x, Tensor
   const int64_t heads = n.batch * n.heads, parts = cuts <= 4 ? cuts : 1;  // few segments are summed in smaller parts
   const auto& kernel = kernels.of<T>(out.device());
   const Cutting cutting{n.heads, n.queries, cuts};
-  const RowLayout o_rows = rows_of(out.shape());
   const double cost = call.nanoseconds(1) / static_cast<double>(cuts);
   T *const o_all = out.mutable_data<T>(), *const d_all = d.mutable_data<T>();
   const States<T> states(heads * cuts, n, out.device()), sums(heads * cuts * parts, n, out.device());
@@ -137,15 +102,9 @@ void forward_in_segments(int64_t cuts, const Call& call, const Inputs& x, Tensor
   parallel_for(heads * cuts, cost, [&](int64_t begin, int64_t end) {
     T* const memory = scratch.claim();
     for (int64_t i = begin; i < end; ++i) {
-      const Piece piece = cutting(i);
-      LinearAttentionForward<T> head{};
-      fill_piece(head, call, x, piece);
+      auto head = forward_piece<T>(call, x, o_all, d_all, cutting(i));
       head.s = states.s(i);
       head.z = states.z(i);
-      head.o = o_all + o_rows.at(piece.b, piece.h) + piece.begin * o_rows.row;
-      head.o_row = o_rows.row;
-      head.d = d_all + (piece.b * n.queries + piece.begin) * n.heads + piece.h;
-      head.d_row = n.heads;
       head.scratch = memory;
       kernel.forward(head);
     }
@@ -176,7 +135,7 @@ void backward_in_segments(int64_t cuts, const Call& call, const Inputs& x, const
       if (i % 2 == 0) {
         sum_keys<T>(call, x, cutting(segment), up.s(segment), up.z(segment), memory);
       } else {
-        auto head = backward_piece<T>(call, x, out, d, g, cutting(segment + 1));
+        auto head = backward_piece<T>(call, x, out, d, g, nullptr, nullptr, nullptr, cutting(segment + 1));
         head.keys = 0;
         head.causal = false;
         head.ds = down.s(segment + 1);
@@ -203,15 +162,11 @@ void backward_in_segments(int64_t cuts, const Call& call, const Inputs& x, const
   parallel_for(heads * cuts, cost, [&](int64_t begin, int64_t end) {
     T* const memory = scratch.claim();
     for (int64_t i = begin; i < end; ++i) {
-      const Piece piece = cutting(i);
-      auto head = backward_piece<T>(call, x, out, d, g, piece);
+      auto head = backward_piece<T>(call, x, out, d, g, dq_all, dk_all, dv_all, cutting(i));
       head.s = before.s(i);
       head.z = before.z(i);
       head.ds = behind.s(i);
       head.dz = behind.z(i);
-      head.dq = dq_all + call.q.at(piece.b, piece.h) + piece.begin * call.q.row;
-      head.dk = dk_all + call.k.at(piece.b, piece.h) + piece.begin * call.k.row;
-      head.dv = dv_all + call.v.at(piece.b, piece.h) + piece.begin * call.v.row;
       head.scratch = memory;
       kernel.backward(head);
     }

@@ -115,24 +115,25 @@ LinearAttentionResult linear_attention_with_state(const Variable& qv, const Vari
   }
   Tensor s = given ? x.s.clone() : Tensor::zeros(call.sums_shape(), x.q.dtype(), x.q.device());
   Tensor z = given ? x.z.clone() : Tensor::zeros(call.normaliser_shape(), x.q.dtype(), x.q.device());
-  const auto [out, d] = forward(call, x, s, z);
+  const auto [out, d, checkpoints] = forward(call, x, s, z);
   std::vector<Variable> inputs{qv, kv, vv};
   if (given) inputs.insert(inputs.end(), {state.s, state.z});
-  const auto kept = keep(x.q, x.k, x.v, out, d, x.keys, x.s, x.z);
-  auto made = record_many(
-      "linear_attention_with_state", {out, s, z}, inputs, kept,
-      [call, given](const std::vector<Tensor>& dys, std::span<const Tensor> kept_on) -> Gradients {
-        const Tensor &q = kept_on[0], &k = kept_on[1], &v = kept_on[2], &o = kept_on[3];
-        const auto or_zeros = [&](const Tensor& dy, const Shape& shape) {
-          return dy.defined() ? dy.clone() : Tensor::zeros(shape, q.dtype(), q.device());
-        };
-        const Tensor g = dys[0].defined() ? dys[0] : zeros_like(o);
-        Tensor ds = or_zeros(dys[1], call.sums_shape()), dz = or_zeros(dys[2], call.normaliser_shape());
-        Tensor dq = empty_like(q), dk = empty_like(k), dv = empty_like(v);
-        backward(call, {q, k, v, kept_on[5], {}, kept_on[6], kept_on[7]}, o, kept_on[4], g, dq, dk, dv, ds, dz);
-        if (!given) return {dq, dk, dv};
-        return {dq, dk, dv, ds, dz};
-      });
+  const auto kept = keep(x.q, x.k, x.v, out, d, checkpoints, x.keys, x.s, x.z);
+  auto made = record_many("linear_attention_with_state", {out, s, z}, inputs, kept,
+                          [call, given](const std::vector<Tensor>& dys, std::span<const Tensor> kept_on) -> Gradients {
+                            const Tensor &q = kept_on[0], &k = kept_on[1], &v = kept_on[2], &o = kept_on[3];
+                            const auto or_zeros = [&](const Tensor& dy, const Shape& shape) {
+                              return dy.defined() ? dy.clone() : Tensor::zeros(shape, q.dtype(), q.device());
+                            };
+                            const Tensor g = dys[0].defined() ? dys[0] : zeros_like(o);
+                            Tensor ds = or_zeros(dys[1], call.sums_shape()),
+                                   dz = or_zeros(dys[2], call.normaliser_shape());
+                            Tensor dq = empty_like(q), dk = empty_like(k), dv = empty_like(v);
+                            backward(call, {q, k, v, kept_on[6], {}, kept_on[7], kept_on[8]},
+                                     {o, kept_on[4], kept_on[5]}, g, dq, dk, dv, ds, dz);
+                            if (!given) return {dq, dk, dv};
+                            return {dq, dk, dv, ds, dz};
+                          });
   return {made[0], LinearState(made[1], made[2])};
 }
 

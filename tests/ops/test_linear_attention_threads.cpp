@@ -26,13 +26,14 @@ Problem problem(int64_t batch, int64_t time, int64_t heads, int64_t dim, int64_t
           lengths};
 }
 
-/// Outputs, final state and all gradients.
-std::vector<Tensor> run(const Problem& p) {
+/// Outputs, final state and all gradients; backward with another number of threads where one is given.
+std::vector<Tensor> run(const Problem& p, int backward_threads = 0) {
   Tape tape;
   const Variable q = Variable::leaf(p.q), k = Variable::leaf(p.k), v = Variable::leaf(p.v), s = Variable::leaf(p.s),
                  z = Variable::leaf(p.z);
   const KeyMask keys = KeyMask::lengths(p.lengths);
   const auto r = linear_attention_with_state(q, k, v, {s, z}, {.causal = true, .keys = &keys});
+  if (backward_threads) set_num_threads(backward_threads);
   tape.backward({r.out, r.state.s, r.state.z},
                 {p.g, Tensor::full(p.s.shape(), 0.5, p.s.dtype()), Tensor::full(p.z.shape(), -0.5, p.z.dtype())});
   return {r.out.value(), r.state.s.value(), r.state.z.value(), q.grad(), k.grad(), v.grad(), s.grad(), z.grad()};
@@ -85,4 +86,31 @@ TEST_CASE("the number of threads changes only the rounding, and a second run not
       }
     }
   });
+}
+
+TEST_CASE("a long head in pieces, one after the other or on several threads, equals the plain kernels on all of it") {
+  const Threads restore;
+  manual_seed(14);
+  const Problem p = problem(2, 4500, 1, 5, 3, Dtype::f64);
+  force_level(Level::plain);
+  set_num_threads(4);
+  const auto right = run(p);  // in two segments, whose borders lie elsewhere
+  unforce_level();
+  for_each_level([&] {
+    for (const int forward : {1, 4}) {
+      for (const int backward : {1, 4}) {
+        CAPTURE(forward);
+        CAPTURE(backward);
+        set_num_threads(forward);
+        check_close(run(p, backward), right, 1e-10);
+      }
+    }
+  });
+  const Problem many = problem(3, 4500, 2, 5, 3, Dtype::f64);  // two threads share the heads of a sample
+  set_num_threads(1);
+  const auto one = run(many);
+  for (const int threads : {2, 4}) {
+    set_num_threads(threads);
+    check_close(run(many), one, 1e-300);
+  }
 }
