@@ -17,6 +17,7 @@
 #include "linnet/models/sampling.h"
 #include "linnet/models/stack.h"
 #include "linnet/nn/attention.h"
+#include "linnet/nn/cross_attention.h"
 #include "linnet/nn/dropout.h"
 #include "linnet/nn/embedding.h"
 #include "linnet/nn/feed_forward.h"
