@@ -14,6 +14,7 @@
 #include "linnet/core/workspace.h"
 #include "linnet/models/block.h"
 #include "linnet/models/causal_lm.h"
+#include "linnet/models/positions.h"
 #include "linnet/models/sampling.h"
 #include "linnet/models/stack.h"
 #include "linnet/nn/attention.h"
