@@ -35,7 +35,8 @@ void CrossState::load_state_dict(const StateDict& state) {
 
 CrossState CrossState::select(const Tensor& samples) const {
   CrossState chosen{memory.select(samples), {}};
-  if (keys.defined()) chosen.keys = compute::gather_rows("cross attention state", keys, samples);
+  if (keys.defined())  // rows are gathered of floating tensors only
+    chosen.keys = compute::gather_rows("cross attention state", keys.to(Dtype::f32), samples).to(Dtype::u8);
   return chosen;
 }
 

@@ -13,6 +13,7 @@
 #include "support/modules.h"
 
 using namespace linnet;
+using models::beam_search;
 using models::BeamOptions;
 using models::Hypothesis;
 using nn::AttentionKind;
