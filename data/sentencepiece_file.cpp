@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "linnet/data/utf8.h"
+
 namespace linnet::data {
 
 namespace {
@@ -78,17 +80,21 @@ bool good_charsmap(std::string_view map) {
   std::memcpy(&bytes, map.data(), sizeof bytes);
   map.remove_prefix(sizeof bytes);
   if (bytes % 1024 != 0 || bytes == 0 || bytes >= map.size()) return false;  // whole blocks of 256 units
-  const uint64_t units = bytes / 4, strings = map.size() - bytes;
-  if (map.back() != 0) return false;
+  const std::string_view strings = map.substr(bytes);
+  if (strings.back() != 0 || invalid_utf8_at(strings) >= 0) return false;
+  const uint64_t units = bytes / 4;
+  const auto unit = [&](uint64_t i) {
+    uint32_t value = 0;
+    std::memcpy(&value, map.data() + 4 * i, sizeof value);
+    return value;
+  };
   for (uint64_t i = 0; i < units; ++i) {
-    uint32_t unit = 0;
-    std::memcpy(&unit, map.data() + 4 * i, sizeof unit);
-    if (unit >> 31) {
-      if ((unit & 0x7FFFFFFF) >= strings) return false;
-    } else {
-      const uint64_t distance = uint64_t(unit >> 10) << ((unit & 0x200) >> 6);
-      if (((i ^ distance) | 0xFF) >= units) return false;
-    }
+    if (unit(i) >> 31) continue;  // a value: checked from the unit that says it follows
+    const uint64_t children = i ^ uint64_t(unit(i) >> 10) << ((unit(i) & 0x200) >> 6);
+    if ((children | 0xFF) >= units) return false;
+    if ((unit(i) & 0x100) == 0) continue;
+    const uint64_t value = unit(children) & 0x7FFFFFFF;  // read as one whatever bit 31 says
+    if (value >= strings.size() || (strings[value] & 0xC0) == 0x80) return false;
   }
   return true;
 }

@@ -101,7 +101,7 @@ SubwordTokenizer SubwordTokenizer::train(const std::vector<std::string>& lines, 
       {"vocab_size", std::to_string(options.vocab)},
       {"hard_vocab_limit", "false"},
       {"character_coverage", std::to_string(options.coverage)},
-      {"max_sentence_length", std::to_string(longest + 1)},  // or longer lines would be left out
+      {"max_sentence_length", std::to_string(std::max<size_t>(longest + 1, 10))},  // or longer lines would be left out
       {"num_threads", "1"},
       {"pad_id", std::to_string(kPadding)},
       {"unk_id", std::to_string(kUnknown)},

@@ -89,6 +89,7 @@ TEST_CASE("subwords: what cannot be trained or used is an error") {
   };
   CHECK(train({}, {.vocab = 60}) == "subword_tokenizer: 0 lines without text given to train on");
   CHECK(train({"", "  \t"}, {.vocab = 60}) == "subword_tokenizer: 2 lines without text given to train on");
+  CHECK(train({"a b"}, {.vocab = 10}) == kNoFault);
   CHECK(train({"a"}, {.vocab = 4}) == "subword_tokenizer: vocab 4 given, 5 to 1000000 wanted");
   CHECK(train({"a", "b\xFF"}, {.vocab = 60}) == "subword_tokenizer: line 2 is not UTF-8 at byte 2");
   CHECK(train({"a"}, {.vocab = 60, .coverage = 0}) ==
