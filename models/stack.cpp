@@ -1,26 +1,12 @@
 #include "linnet/models/stack.h"
 
+#include "linnet/models/layer_states.h"
+
 namespace linnet::models {
 
-StateDict StackState::state_dict() const {
-  StateDict state;
-  for (size_t i = 0; i < layers.size(); ++i) state.add(std::to_string(i), layers[i].state_dict());
-  return state;
-}
+StateDict StackState::state_dict() const { return layers_state_dict(layers); }
 
-void StackState::load_state_dict(const StateDict& state) {
-  std::vector<nn::AttentionState> loaded = layers;
-  size_t known = 0;
-  for (size_t i = 0; i < loaded.size(); ++i) {
-    const StateDict part = state.part(std::to_string(i));
-    known += part.tensors().size() + part.texts().size();
-    loaded[i].load_state_dict(part);
-  }
-  const size_t others = state.tensors().size() + state.texts().size() - known;
-  LINNET_CHECK(others == 0, "state: ", others, " entries given that belong to none of its ", loaded.size(),
-               " layers; load into what make_state gives");
-  layers = std::move(loaded);
-}
+void StackState::load_state_dict(const StateDict& state) { load_layers(layers, state); }
 
 StackState StackState::select(const Tensor& samples) const {
   StackState chosen;
@@ -54,17 +40,7 @@ Variable Stack::step(const Variable& x, StackState& state) const {
 }
 
 void Stack::step_inplace(Tensor& h, StackState& state) const {
-  LINNET_CHECK(static_cast<int64_t>(state.layers.size()) == blocks.size(), label(), ": a state of ",
-               state.layers.size(), " layers given, there are ", blocks.size());
-  for (int64_t i = 0; i < blocks.size(); ++i)  // all of them first: a step that fails advances no layer
-    blocks[i].attention.check_state(state.layers[static_cast<size_t>(i)], h.size(0));
-  for (int64_t i = 0; i < blocks.size(); ++i) {
-    blocks[i].step_inplace(h, state.layers[static_cast<size_t>(i)], state.workspace);
-  }
-  if (!norm) return;
-  Tensor normal = state.workspace.take(h.shape(), h.dtype(), h.device());
-  norm->into(h, normal);
-  h.copy_from(normal);
+  step_layers(*this, blocks, norm, h, state.layers, state.workspace);
 }
 
 }  // namespace linnet::models

@@ -56,6 +56,10 @@ Variable linear_attention_qkv(const Variable& qkv, const LinearAttentionOptions&
 LinearAttentionResult linear_attention_with_state(const Variable& q, const Variable& k, const Variable& v,
                                                   const LinearState& state, const LinearAttentionOptions& options = {});
 
+/// The sums over all keys and nothing else: the state that linear_attention_with_state ends in, for k (batch, keys,
+/// heads, D), v (batch, keys, heads, M). Of the options, feature map and keys count. An error while a tape records.
+LinearState linear_attention_sums(const Tensor& k, const Tensor& v, const LinearAttentionOptions& options = {});
+
 /// One step of the recurrent form: q, k (batch, heads, D), v and out (batch, heads, M). Adds the step to `state` in
 /// place (an undefined state becomes zeros first) and writes `out` (allocated where undefined; it may be the memory of
 /// an input). Masks are for one step of time. An error while a tape records: use linear_attention_with_state there.
@@ -64,6 +68,12 @@ void linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, Li
 /// The same for one fused projection, qkv (batch, 3, heads, dim).
 void linear_attention_step_qkv(const Tensor& qkv, LinearState& state, Tensor& out,
                                const LinearAttentionOptions& options = {});
+
+/// What a step reads, with nothing added before: o = (s^T phi(q)) / (z . phi(q) + eps), q (batch, heads, D), out
+/// (batch, heads, M), allocated where undefined. For a state that holds all keys, as of a memory that is attended to.
+/// Takes a query mask, no key mask. An error while a tape records, and for an undefined state.
+void linear_attention_query(const Tensor& q, const LinearState& state, Tensor& out,
+                            const LinearAttentionOptions& options = {});
 
 inline void linear_attention_step(const Variable& q, const Variable& k, const Variable& v, LinearState& state,
                                   Tensor& out, const LinearAttentionOptions& options = {}) {
