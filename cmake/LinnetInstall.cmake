@@ -11,4 +11,4 @@ install(EXPORT linnetTargets NAMESPACE linnet:: DESTINATION ${LINNET_PACKAGE_DIR
 configure_package_config_file(cmake/linnetConfig.cmake.in linnetConfig.cmake INSTALL_DESTINATION ${LINNET_PACKAGE_DIR})
 write_basic_package_version_file(linnetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/linnetConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/linnetConfigVersion.cmake
-  cmake/LinnetBlas.cmake DESTINATION ${LINNET_PACKAGE_DIR})
+  cmake/LinnetBlas.cmake cmake/LinnetSentencePiece.cmake DESTINATION ${LINNET_PACKAGE_DIR})
