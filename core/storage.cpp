@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -39,6 +40,16 @@ void* new_block(int64_t bytes) {
   return block;
 }
 
+/// Middling blocks, such as weights, are parts of slabs of huge pages, and stay so: they are never given back.
+constexpr int64_t kSlab = 4 * kHugePage;
+bool in_slab(int64_t bytes) {
+#ifdef __SANITIZE_ADDRESS__  // which is to see where each block ends
+  return bytes < 0;
+#else
+  return bytes >= (int64_t{64} << 10) && bytes < kHugePage;
+#endif
+}
+
 class CpuAllocator {
  public:
   /// Never destroyed: tensors in static variables may outlive everything else.
@@ -57,10 +68,10 @@ class CpuAllocator {
       block = waiting.back();
       waiting.pop_back();
     } else {
-      block = new_block(rounded);
+      block = take(rounded);
       if (!block) {
         release();
-        block = new_block(rounded);
+        block = take(rounded);
       }
       LINNET_CHECK(block, "storage: no memory for ", bytes, " bytes on cpu (", stats_.live, " in use)");
       stats_.reserved += rounded;
@@ -77,6 +88,7 @@ class CpuAllocator {
     try {
       cached_[size_class(bytes)].push_back(block);
     } catch (...) {
+      if (in_slab(size_class(bytes))) return;  // lost, as there is no memory to remember it
       stats_.reserved -= size_class(bytes);
       std::free(block);
     }
@@ -102,8 +114,23 @@ class CpuAllocator {
     pthread_atfork([] { instance().mutex_.lock(); }, unlock, unlock);
   }
 
+  void* take(int64_t bytes) {
+    if (!in_slab(bytes)) return new_block(bytes);
+    if (slab_left_ < bytes) {
+      void* slab = new_block(kSlab);
+      if (!slab) return nullptr;
+      slab_ = static_cast<std::byte*>(slab);
+      slab_left_ = kSlab;
+    }
+    void* block = slab_;
+    slab_ += bytes;
+    slab_left_ -= bytes;
+    return block;
+  }
+
   void release() {
     for (auto& [size, blocks] : cached_) {
+      if (in_slab(size)) continue;
       for (void* block : blocks) std::free(block);
       stats_.reserved -= size * static_cast<int64_t>(blocks.size());
       blocks.clear();
@@ -112,6 +139,8 @@ class CpuAllocator {
 
   std::mutex mutex_;
   std::map<int64_t, std::vector<void*>> cached_;
+  std::byte* slab_ = nullptr;
+  int64_t slab_left_ = 0;
   MemoryStats stats_;
 };
 

@@ -17,8 +17,9 @@ struct MemoryStats {
 };
 
 MemoryStats memory_stats(Device device = Device::cpu);
-void reset_peak(Device device = Device::cpu);   ///< peak = live
-void empty_cache(Device device = Device::cpu);  ///< gives cached blocks back to the system
+void reset_peak(Device device = Device::cpu);  ///< peak = live
+void empty_cache(
+    Device device = Device::cpu);  ///< gives cached blocks below 64 KiB and from 2 MiB on back to the system
 
 /// Owns `bytes` bytes, 64-byte aligned. Contents are not initialised.
 class Storage {

@@ -1,27 +1,12 @@
 #include "linnet/models/causal_lm.h"
 
-#include <algorithm>
-
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/models/layer_states.h"
 #include "linnet/nn/dropout.h"
 
 namespace linnet::models {
 namespace {
-
-using AnyPositions = std::variant<nn::LearnedPositions, nn::SinusoidalPositions>;
-
-AnyPositions make_positions(nn::Module& parent, const CausalLMOptions& options) {
-  if (options.positions == Positions::sinusoidal) {
-    LINNET_CHECK(options.max_time >= 0, parent.label(), ": max_time ", options.max_time, " is negative");
-    return AnyPositions(std::in_place_type<nn::SinusoidalPositions>, parent, "positions",
-                        nn::SinusoidalPositionsOptions{.dim = options.dim});
-  }
-  LINNET_CHECK(options.max_time >= 1, parent.label(), ": max_time ", options.max_time,
-               ", learned positions want at least 1");
-  return AnyPositions(std::in_place_type<nn::LearnedPositions>, parent, "positions",
-                      nn::LearnedPositionsOptions{.max_time = options.max_time, .dim = options.dim});
-}
 
 StackOptions stack_options(const CausalLMOptions& options) {
   return {.layers = options.layers,
@@ -41,29 +26,11 @@ nn::LinearOptions head_options(const CausalLMOptions& options, const nn::Embeddi
   return {.in = options.dim, .out = options.vocab, .tied = options.tie_head ? embed.weight : Variable()};
 }
 
-/// Row b draws from a sequence of its own.
-Generator row_generator(const Generator& generator, int64_t b) {
-  return {generator.seed, generator.stream ^ stream_of("row " + std::to_string(b)), generator.offset};
-}
-
 }  // namespace
 
-StateDict LMState::state_dict() const {
-  StateDict state = stack.state_dict();
-  state.set_integer("position", static_cast<uint64_t>(position));
-  return state;
-}
+StateDict LMState::state_dict() const { return state_dict_at(stack, position); }
 
-void LMState::load_state_dict(const StateDict& state) {
-  const uint64_t at = state.integer("position");
-  LINNET_CHECK(at < (uint64_t{1} << 62), "state: position is ", at);
-  StateDict layers;
-  for (const auto& [name, value] : state.tensors()) layers.set(name, value);
-  for (const auto& [name, text] : state.texts())
-    if (name != "position") layers.set_text(name, text);
-  stack.load_state_dict(layers);
-  position = static_cast<int64_t>(at);
-}
+void LMState::load_state_dict(const StateDict& state) { load_at(stack, position, state); }
 
 LMState LMState::select(const Tensor& samples) const { return {stack.select(samples), position}; }
 
@@ -74,7 +41,7 @@ CausalLM::CausalLM(nn::Module& parent, std::string name, const Options& options)
 CausalLM::CausalLM(nn::Module* parent, std::string name, const Options& options)
     : Model(parent, std::move(name)),
       embed(*this, "embed", {.rows = options.vocab, .dim = options.dim}),
-      positions(make_positions(*this, options)),
+      positions(make_positions(*this, "positions", options.positions, options.max_time, options.dim)),
       stack(*this, "stack", stack_options(options)),
       head(*this, "head", head_options(options, embed)),
       vocab_(options.vocab),
@@ -129,27 +96,18 @@ Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) 
   compute::check_indices("generate", prompt, vocab_);
 
   Generator& generator = options.generator ? *options.generator : default_generator();
-  std::vector<Generator> rows;
-  for (int64_t b = 0; b < batch; ++b) rows.push_back(row_generator(generator, b));
   // From here on, memory is what the first steps took.
   Tensor made = Tensor::empty({batch, count}, Dtype::i32), next = Tensor::empty({batch}, Dtype::i32), logits;
   LMState state = make_state(batch, time + count);
-  Sampler sample(sampling);
-  std::vector<double> values(static_cast<size_t>(vocab_));
+  RowSampler sample(sampling, generator, batch, vocab_);
   const auto token = [](Tensor& tokens, int64_t at) -> int32_t& { return tokens.mutable_data<int32_t>()[at]; };
   for (int64_t t = 0; count > 0 && t < time; ++t) {
     for (int64_t b = 0; b < batch; ++b) token(next, b) = prompt.data<int32_t>()[b * time + t];
     logits = step(next, state);
   }
   for (int64_t i = 0; i < count; ++i) {
-    for (int64_t b = 0; b < batch; ++b) {
-      with_float("generate", logits.dtype(), [&]<class T>() {
-        const T* row = logits.data<T>() + b * vocab_;
-        std::copy(row, row + vocab_, values.begin());
-      });
-      token(next, b) = static_cast<int32_t>(sample(values, rows[static_cast<size_t>(b)]));
-      token(made, b * count + i) = token(next, b);
-    }
+    sample(logits, next);
+    for (int64_t b = 0; b < batch; ++b) token(made, b * count + i) = token(next, b);
     if (i + 1 < count) logits = step(next, state);
   }
   if (options.temperature > 0) generator.take(count);  // last: a call that fails takes none

@@ -1,16 +1,12 @@
 // CausalLM: a causal transformer over tokens: logits of the next one, for a whole sequence or step by step, and
 // generation.
 #pragma once
-#include <variant>
-
+#include "linnet/models/positions.h"
 #include "linnet/models/sampling.h"
 #include "linnet/models/stack.h"
 #include "linnet/nn/embedding.h"
-#include "linnet/nn/positions.h"
 
 namespace linnet::models {
-
-enum class Positions { learned, sinusoidal };
 
 struct CausalLMOptions {
   nn::Required<int64_t> vocab;
@@ -73,7 +69,7 @@ class CausalLM : public nn::Model {
   Tensor generate(const Tensor& prompt, const GenerateOptions& options) const;
 
   nn::Embedding embed;
-  std::variant<nn::LearnedPositions, nn::SinusoidalPositions> positions;
+  AnyPositions positions;
   Stack stack;
   nn::Linear head;
 

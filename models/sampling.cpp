@@ -11,17 +11,22 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-size_t check_logits(std::span<const double> logits) {
-  for (size_t i = 0; i < logits.size(); ++i) {
-    LINNET_CHECK(logits[i] < kInfinity, "sample_logits: logit ", i, " is ", logits[i], ", want a number");
-  }
-  const auto best = std::max_element(logits.begin(), logits.end());
-  LINNET_CHECK(best != logits.end() && *best > -kInfinity, "sample_logits: none of ", logits.size(),
-               " logits is above -infinity");
-  return static_cast<size_t>(best - logits.begin());
+/// Row b draws from a sequence of its own.
+Generator row_generator(const Generator& generator, int64_t b) {
+  return {generator.seed, generator.stream ^ stream_of("row " + std::to_string(b)), generator.offset};
 }
 
 }  // namespace
+
+size_t largest_logit(const char* op, std::span<const double> logits) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    LINNET_CHECK(logits[i] < kInfinity, op, ": logit ", i, " is ", logits[i], ", want a number");
+  }
+  const auto best = std::max_element(logits.begin(), logits.end());
+  LINNET_CHECK(best != logits.end() && *best > -kInfinity, op, ": none of ", logits.size(),
+               " logits is above -infinity");
+  return static_cast<size_t>(best - logits.begin());
+}
 
 void check_sampling(const char* op, const SamplingOptions& options) {
   LINNET_CHECK(options.temperature >= 0 && options.temperature < kInfinity, op, ": temperature ", options.temperature,
@@ -81,12 +86,32 @@ void Sampler::cut(std::span<const double> logits) {
 }
 
 int64_t Sampler::operator()(std::span<const double> logits, Generator& generator) {
-  const size_t best = check_logits(logits);
+  const size_t best = largest_logit("sample_logits", logits);
   if (options_.temperature == 0) return static_cast<int64_t>(best);
   weights_.resize(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) weights_[i] = std::exp((logits[i] - logits[best]) / options_.temperature);
   cut(logits);
   return sample_weights(weights_, generator);
+}
+
+RowSampler::RowSampler(const SamplingOptions& options, const Generator& generator, int64_t batch, int64_t classes)
+    : sample_(options), row_(static_cast<size_t>(classes)) {
+  for (int64_t b = 0; b < batch; ++b) generators_.push_back(row_generator(generator, b));
+}
+
+void RowSampler::operator()(const Tensor& logits, Tensor& tokens) {
+  const int64_t classes = static_cast<int64_t>(row_.size());
+  const Shape shape{static_cast<int64_t>(generators_.size()), classes};
+  LINNET_CHECK(logits.shape() == shape && tokens.shape() == shape.first(1), "sample_logits: logits ", logits.shape(),
+               " and tokens ", tokens.shape(), " given, ", shape, " and ", shape.first(1), " wanted");
+  int32_t* token = tokens.mutable_data<int32_t>();
+  for (size_t b = 0; b < generators_.size(); ++b) {
+    with_float("sample_logits", logits.dtype(), [&]<class T>() {
+      const T* row = logits.data<T>() + static_cast<int64_t>(b) * classes;
+      std::copy(row, row + classes, row_.begin());
+    });
+    token[b] = static_cast<int32_t>(sample_(row_, generators_[b]));
+  }
 }
 
 int64_t sample_logits(std::span<const double> logits, const SamplingOptions& options, Generator& generator) {

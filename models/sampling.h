@@ -23,6 +23,9 @@ int64_t sample_weights(std::span<const double> weights, double u);
 /// The same with a number from the generator.
 int64_t sample_weights(std::span<const double> weights, Generator& generator);
 
+/// Throws, naming `op`, where a logit is NaN or +infinity, or none is above -infinity; else the place of the largest.
+size_t largest_logit(const char* op, std::span<const double> logits);
+
 /// Draws classes from rows of logits; keeps the memory that it needs from one draw to the next.
 class Sampler {
  public:
@@ -36,6 +39,20 @@ class Sampler {
   SamplingOptions options_;
   std::vector<double> weights_;
   std::vector<size_t> order_;
+};
+
+/// Draws the next token of every row of a batch, each from a sequence of words of its own: what a row becomes depends
+/// on the generator and its place, not on the other rows. Allocates nothing after the first draw.
+class RowSampler {
+ public:
+  RowSampler(const SamplingOptions& options, const Generator& generator, int64_t batch, int64_t classes);
+  /// logits (batch, classes) -> tokens, i32 (batch), as they lie. Throws as sample_logits does.
+  void operator()(const Tensor& logits, Tensor& tokens);
+
+ private:
+  Sampler sample_;
+  std::vector<Generator> generators_;
+  std::vector<double> row_;
 };
 
 /// A class by softmax(logits / temperature), cut by top_k and then top_p. Throws where a logit is NaN or +infinity, or

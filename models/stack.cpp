@@ -1,26 +1,12 @@
 #include "linnet/models/stack.h"
 
+#include "linnet/models/layer_states.h"
+
 namespace linnet::models {
 
-StateDict StackState::state_dict() const {
-  StateDict state;
-  for (size_t i = 0; i < layers.size(); ++i) state.add(std::to_string(i), layers[i].state_dict());
-  return state;
-}
+StateDict StackState::state_dict() const { return layers_state_dict(layers); }
 
-void StackState::load_state_dict(const StateDict& state) {
-  std::vector<nn::AttentionState> loaded = layers;
-  size_t known = 0;
-  for (size_t i = 0; i < loaded.size(); ++i) {
-    const StateDict part = state.part(std::to_string(i));
-    known += part.tensors().size() + part.texts().size();
-    loaded[i].load_state_dict(part);
-  }
-  const size_t others = state.tensors().size() + state.texts().size() - known;
-  LINNET_CHECK(others == 0, "state: ", others, " entries given that belong to none of its ", loaded.size(),
-               " layers; load into what make_state gives");
-  layers = std::move(loaded);
-}
+void StackState::load_state_dict(const StateDict& state) { load_layers(layers, state); }
 
 StackState StackState::select(const Tensor& samples) const {
   StackState chosen;

@@ -8,16 +8,23 @@
 
 namespace linnet::nn {
 
-namespace {
-
-/// 3 dim, for a dim that is not so large that it would overflow.
-int64_t width_of_qkv(const Module& layer, int64_t dim) {
+int64_t detail::fused_rows(const Module& layer, int64_t parts, int64_t dim) {
   constexpr int64_t kMost = int64_t{1} << 32;  // its weight alone would be far beyond any memory
   LINNET_CHECK(dim <= kMost, layer.label(), ": dim ", dim, " given, at most ", kMost, " wanted");
-  return 3 * dim;
+  return parts * dim;
 }
 
-}  // namespace
+void detail::check_heads(const Module& layer, int64_t dim, int64_t heads, double eps) {
+  LINNET_CHECK(heads >= 1 && dim % heads == 0, layer.label(), ": dim ", dim, " cannot be divided among ", heads,
+               " heads");
+  LINNET_CHECK(eps >= 0 && std::isfinite(eps), layer.label(), ": eps ", eps, " given, want finite and not negative");
+}
+
+void detail::check_state_part(const Module& layer, const char* part, const Tensor& given, const Shape& wanted,
+                              Dtype dtype) {
+  LINNET_CHECK(given.shape() == wanted && given.dtype() == dtype, layer.label(), ": state ", part, " ", given.dtype(),
+               " ", given.shape(), " given, ", dtype, " ", wanted, " wanted");
+}
 
 const char* name(AttentionKind kind) { return kind == AttentionKind::linear ? "linear" : "softmax"; }
 
@@ -83,7 +90,7 @@ AttentionState AttentionState::select(const Tensor& samples) const {
 
 Attention::Attention(Module& parent, std::string name, const Options& options)
     : Module(parent, std::move(name)),
-      qkv(*this, "qkv", {.in = options.dim, .out = width_of_qkv(*this, options.dim), .bias = options.bias}),
+      qkv(*this, "qkv", {.in = options.dim, .out = detail::fused_rows(*this, 3, options.dim), .bias = options.bias}),
       out(*this, "out", {.in = options.dim, .out = options.dim, .bias = options.bias}),
       dim_(options.dim),
       heads_(options.heads),
@@ -91,9 +98,7 @@ Attention::Attention(Module& parent, std::string name, const Options& options)
       kind_(options.kind),
       eps_(options.eps),
       feature_map_(options.feature_map) {
-  LINNET_CHECK(heads_ >= 1 && dim_ % heads_ == 0, label(), ": dim ", dim_, " cannot be divided among ", heads_,
-               " heads");
-  LINNET_CHECK(eps_ >= 0 && std::isfinite(eps_), label(), ": eps ", eps_, " given, want finite and not negative");
+  detail::check_heads(*this, dim_, heads_, eps_);
 }
 
 Variable Attention::operator()(const Variable& x, const KeyMask* keys) const {
@@ -133,8 +138,7 @@ void Attention::check_state(const AttentionState& state, int64_t batch) const {
   const int64_t width = dim_ / heads_;
   const Dtype dtype = qkv.weight.dtype();
   const auto check = [&](const char* part, const Tensor& given, const Shape& wanted) {
-    LINNET_CHECK(given.shape() == wanted && given.dtype() == dtype, label(), ": state ", part, " ", given.dtype(), " ",
-                 given.shape(), " given, ", dtype, " ", wanted, " wanted");
+    detail::check_state_part(*this, part, given, wanted, dtype);
   };
   const auto both = [&](bool first, bool second) {
     LINNET_CHECK(first == second, label(), ": only one half of the state is defined");

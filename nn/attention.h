@@ -24,6 +24,16 @@ struct AttentionOptions {
   bool bias = true;                           ///< of both projections
 };
 
+namespace detail {
+/// The rows of a projection to `parts` of dim channels: parts dim, for a dim that is not so large that it would
+/// overflow.
+int64_t fused_rows(const Module& layer, int64_t parts, int64_t dim);
+/// Throws, naming the layer, unless heads divide dim and eps is finite and not negative.
+void check_heads(const Module& layer, int64_t dim, int64_t heads, double eps);
+/// Throws, naming the layer and the part, unless the state's part has this shape and dtype.
+void check_state_part(const Module& layer, const char* part, const Tensor& given, const Shape& wanted, Dtype dtype);
+}  // namespace detail
+
 /// What the recurrent form knows of the past, for a whole batch. A copy goes its own way.
 struct AttentionState {
   AttentionKind kind = AttentionKind::linear;

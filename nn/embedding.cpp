@@ -11,6 +11,13 @@ Embedding::Embedding(Module& parent, std::string name, const Options& options)
   LINNET_CHECK(rows >= 1 && dim >= 1, label(), ": rows ", rows, " and dim ", dim, ", want at least 1");
   LINNET_CHECK(!padding_row_ || (*padding_row_ >= 0 && *padding_row_ < rows), label(), ": padding row ", *padding_row_,
                " is not one of ", rows, " rows");
+  if (options.tied.defined()) {
+    LINNET_CHECK(options.tied.shape() == (Shape{rows, dim}) && is_float(options.tied.dtype()), label(),
+                 ": tied weight ", options.tied.dtype(), " ", options.tied.shape(),
+                 " is not f32 or f64 (rows, dim) = ", Shape{rows, dim});
+    weight = tie("weight", options.tied);
+    return;
+  }
   weight = parameter("weight", {rows, dim}, options.weight_init ? options.weight_init : init::normal(0.02));
   if (padding_row_) weight.mutable_value().slice(*padding_row_, *padding_row_ + 1).fill(0);
 }

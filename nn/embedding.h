@@ -11,6 +11,7 @@ struct EmbeddingOptions {
   Required<int64_t> dim;
   std::optional<int64_t> padding_row = std::nullopt;  ///< starts as zeros and gets no gradient
   Init weight_init = {};                              ///< N(0, 0.02) where not given
+  Variable tied = {};  ///< another module's (rows, dim) parameter to be used as the weight
 };
 
 /// index i32 (...) -> (..., dim). Throws where an index is outside 0 .. rows-1.

@@ -53,6 +53,14 @@ AttentionSizes check_attention_step(const char* op, const Tensor& q, const Tenso
   return {q.size(0), 1, 1, q.size(1), q.size(2), v.size(2)};
 }
 
+void make_step_out(const char* op, const AttentionSizes& n, Tensor& out, const Tensor& like) {
+  const Shape shape{n.batch, n.heads, n.value_dim};
+  if (!out.defined()) out = Tensor::empty(shape, like.dtype(), like.device());
+  LINNET_CHECK(out.shape() == shape, op, ": out ", out.shape(), " is not (batch, heads, M) = ", shape);
+  check_same_dtype(op, like, out);
+  check_same_device(op, like, out);
+}
+
 Tensor room_for_rows(const Tensor& out, const Shape& shape, std::initializer_list<const Tensor*> inputs) {
   for (const Tensor* x : inputs)
     if (x->shares_storage(out)) return Tensor::empty(shape, out.dtype(), out.device());

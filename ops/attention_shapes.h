@@ -31,6 +31,8 @@ AttentionSizes check_fused_attention(const char* op, const Tensor& qkv);
 /// Checks q, k (batch, heads, D) and v (batch, heads, M): one step.
 AttentionSizes check_attention_step(const char* op, const Tensor& q, const Tensor& k, const Tensor& v);
 
+/// Allocates a step's out (batch, heads, M) where it is undefined, and checks it.
+void make_step_out(const char* op, const AttentionSizes& sizes, Tensor& out, const Tensor& like);
 /// Where a step writes its rows: the memory of out, or new memory where an input lies in that.
 Tensor room_for_rows(const Tensor& out, const Shape& shape, std::initializer_list<const Tensor*> inputs);
 

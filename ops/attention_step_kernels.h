@@ -9,7 +9,7 @@ template <class T>
 struct LinearStep {
   int64_t dim, value_dim;
   const T *q, *k, *v;
-  bool query, key;  // whether masks let them take part; what does not is not read
+  bool query, key;  // whether they take part; what does not is not read, and without a key the state is not written
   FeatureMap map;
   bool normalise;
   T eps;

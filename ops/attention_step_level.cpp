@@ -40,20 +40,21 @@ void features(FeatureMap map, int64_t n, const T* __restrict x, T* __restrict y)
   }
 }
 
-/// Rows of s (n of them) += b v^T where there is a key; o += s^T a; for kVectors vectors of columns.
-template <class T, int kVectors>
-void columns(int64_t n, const T* a, const T* b, const T* v, bool key, T* s, int64_t s_row, T* o) {
+/// Rows of s (n of them) += b v^T where there is a key, else s is only read; o += s^T a; for kVectors vectors of
+/// columns.
+template <class T, int kVectors, bool kKey>
+void columns(int64_t n, const T* a, const T* b, const T* v, T* s, int64_t s_row, T* o) {
   Plain<T> value[kVectors], sum[kVectors];
 #pragma GCC unroll 4
   for (int j = 0; j < kVectors; ++j) {
-    value[j] = key ? at(v + j * kLanes<T>) : Plain<T>{};
+    if constexpr (kKey) value[j] = at(v + j * kLanes<T>);
     sum[j] = at(o + j * kLanes<T>);
   }
   for (int64_t d = 0; d < n; ++d, s += s_row) {
 #pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) {
-      const Plain<T> now = at(s + j * kLanes<T>) + b[d] * value[j];
-      at(s + j * kLanes<T>) = now;
+      Plain<T> now = at(s + j * kLanes<T>);
+      if constexpr (kKey) at(s + j * kLanes<T>) = now = now + b[d] * value[j];
       sum[j] += a[d] * now;
     }
   }
@@ -73,12 +74,15 @@ void linear(const LinearStep<T>& p) {
     for (int64_t i = n; i < kChunk; ++i) a[i] = b[i] = 0;
     each<T>(n, [&](int64_t i, int64_t count) {
       const Plain<T> z = load(p.z + d + i, count) + at(b + i);
-      store<T>(p.z + d + i, count, z);
+      if (p.key) store<T>(p.z + d + i, count, z);
       products += at(a + i) * z;
     });
     T* s = p.s + d * p.value_dim;
     const int64_t rest = blocks<T>(p.value_dim, [&](int64_t m, auto vectors) {
-      columns<T, vectors.count>(n, a, b, p.v + m, p.key, s + m, p.value_dim, p.o + m);
+      if (p.key)
+        columns<T, vectors.count, true>(n, a, b, p.v + m, s + m, p.value_dim, p.o + m);
+      else
+        columns<T, vectors.count, false>(n, a, b, nullptr, s + m, p.value_dim, p.o + m);
     });
     for (int64_t i = 0; i < n && rest < p.value_dim; ++i, s += p.value_dim) {
       for (int64_t m = rest; m < p.value_dim; ++m) {

@@ -65,6 +65,12 @@ void linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, Li
 void linear_attention_step_qkv(const Tensor& qkv, LinearState& state, Tensor& out,
                                const LinearAttentionOptions& options = {});
 
+/// What a step reads, with nothing added before: o = (s^T phi(q)) / (z . phi(q) + eps), q (batch, heads, D), out
+/// (batch, heads, M), allocated where undefined. For a state that holds all keys, as of a memory that is attended to.
+/// Takes a query mask, no key mask. An error while a tape records, and for an undefined state.
+void linear_attention_query(const Tensor& q, const LinearState& state, Tensor& out,
+                            const LinearAttentionOptions& options = {});
+
 inline void linear_attention_step(const Variable& q, const Variable& k, const Variable& v, LinearState& state,
                                   Tensor& out, const LinearAttentionOptions& options = {}) {
   check_defined("linear_attention_step", q, k, v);

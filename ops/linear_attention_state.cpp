@@ -41,11 +41,12 @@ void make_own(Variable& part, const Shape& shape, const Tensor& like) {
   }
 }
 
+/// One step of every head; only a query where x.k is undefined, which leaves the state as it is.
 template <class T>
-void run_step(const Call& call, const Inputs& x, Tensor& s_all, Tensor& z_all, Tensor& out) {
+void run_step(const Call& call, const Inputs& x, T* s, T* z, Tensor& out) {
   const AttentionSizes& n = call.sizes;
   const auto kernel = step_kernels.of<T>(out.device()).linear;
-  T *const s = s_all.mutable_data<T>(), *const z = z_all.mutable_data<T>(), *const o = out.mutable_data<T>();
+  T* const o = out.mutable_data<T>();
   const double cost = 20 + 0.2 * static_cast<double>(n.dim * n.value_dim);  // the state comes from memory
   parallel_for(n.batch * n.heads, cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -53,10 +54,10 @@ void run_step(const Call& call, const Inputs& x, Tensor& s_all, Tensor& z_all, T
       kernel({.dim = n.dim,
               .value_dim = n.value_dim,
               .q = x.q.data<T>() + call.q.at(b, h),
-              .k = x.k.data<T>() + call.k.at(b, h),
-              .v = x.v.data<T>() + call.v.at(b, h),
+              .k = x.k.defined() ? x.k.data<T>() + call.k.at(b, h) : nullptr,
+              .v = x.k.defined() ? x.v.data<T>() + call.v.at(b, h) : nullptr,
               .query = !x.queries.defined() || x.queries.data<uint8_t>()[b],
-              .key = !x.keys.defined() || x.keys.data<uint8_t>()[b],
+              .key = x.k.defined() && (!x.keys.defined() || x.keys.data<uint8_t>()[b]),
               .map = call.map,
               .normalise = call.normalise,
               .eps = static_cast<T>(call.eps),
@@ -74,16 +75,13 @@ void step(const char* op, const Call& call, Inputs x, LinearState& state, Tensor
                "linear_attention_with_state while a tape records, or Tape::Pause");
   read_masks(op, options, call.sizes, x);
   check_state(op, call, state, x.q);
-  const Shape shape{call.sizes.batch, call.sizes.heads, call.sizes.value_dim};
-  if (!out.defined()) out = Tensor::empty(shape, x.q.dtype(), x.q.device());
-  LINNET_CHECK(out.shape() == shape, op, ": out ", out.shape(), " is not (batch, heads, M) = ", shape);
-  check_same_dtype(op, x.q, out);
-  check_same_device(op, x.q, out);
+  make_step_out(op, call.sizes, out, x.q);
   make_own(state.s, call.sums_shape(), x.q);
   make_own(state.z, call.normaliser_shape(), x.q);
   Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
-  with_float(op, x.q.dtype(),
-             [&]<class T>() { run_step<T>(call, x, state.s.mutable_value(), state.z.mutable_value(), rows); });
+  with_float(op, x.q.dtype(), [&]<class T>() {
+    run_step<T>(call, x, state.s.mutable_value().mutable_data<T>(), state.z.mutable_value().mutable_data<T>(), rows);
+  });
   if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
 }
 
@@ -160,6 +158,30 @@ void linear_attention_step_qkv(const Tensor& qkv, LinearState& state, Tensor& ou
   call.k = rows_of_part(all.shape(), 1);
   call.v = rows_of_part(all.shape(), 2);
   step(op, call, {all, all, all, {}, {}, {}, {}}, state, out, options);
+}
+
+void linear_attention_query(const Tensor& q, const LinearState& state, Tensor& out,
+                            const LinearAttentionOptions& options) {
+  const char* op = "linear_attention_query";
+  check_defined(op, q, state.s, state.z);
+  LINNET_CHECK(!recording(), op, ": is not recorded, and a gradient would be lost; use linear_attention while a tape ",
+               "records, or Tape::Pause");
+  LINNET_CHECK(!options.keys, op, ": takes a query mask, not a key mask: the keys are in the state");
+  LINNET_CHECK(state.s.rank() == 4, op, ": state s ", state.s.shape(), " is not (batch, heads, D, M)");
+  AttentionSizes sizes = check_attention_step(op, q, q, q);
+  sizes.value_dim = state.s.size(3);
+  Call call = make_call(sizes, checked(op, options), true);
+  call.q = rows_of({sizes.batch, 1, sizes.heads, sizes.dim});
+  Inputs x{q, {}, {}, {}, {}, {}, {}};
+  read_masks(op, options, call.sizes, x);
+  check_state(op, call, state, q);
+  make_step_out(op, call.sizes, out, q);
+  Tensor rows = room_for_rows(out, call.out_shape(), {&q, &state.s.value(), &state.z.value()});
+  with_float(op, q.dtype(), [&]<class T>() {
+    // Without a key the kernel writes to neither.
+    run_step<T>(call, x, const_cast<T*>(state.s.value().data<T>()), const_cast<T*>(state.z.value().data<T>()), rows);
+  });
+  if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
 }
 
 }  // namespace linnet

@@ -44,6 +44,12 @@ void softmax_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, K
 void softmax_attention_step_qkv(const Tensor& qkv, KeyValueCache& cache, Tensor& out,
                                 const SoftmaxAttentionOptions& options = {});
 
+/// What a step reads, with nothing appended before: q (batch, heads, D) looks at all that the cache holds; out (batch,
+/// heads, M), allocated where undefined. For the keys and values of a memory that is attended to. An error while a tape
+/// records, and for an undefined cache.
+void softmax_attention_query(const Tensor& q, const KeyValueCache& cache, Tensor& out,
+                             const SoftmaxAttentionOptions& options = {});
+
 inline void softmax_attention_step(const Variable& q, const Variable& k, const Variable& v, KeyValueCache& cache,
                                    Tensor& out, const SoftmaxAttentionOptions& options = {}) {
   check_defined("softmax_attention_step", q, k, v);

@@ -95,10 +95,7 @@ void run(const char* op, Call call, Inputs x, KeyValueCache& cache, int64_t& old
   const Shape k_row{one.batch, one.heads, one.dim}, v_row{one.batch, one.heads, one.value_dim};
   check_cache(op, "k", cache.k, k_row, cache.length, x.q);
   check_cache(op, "v", cache.v, v_row, cache.length, x.q);
-  if (!out.defined()) out = Tensor::empty(v_row, x.q.dtype(), x.q.device());
-  LINNET_CHECK(out.shape() == v_row, op, ": out ", out.shape(), " is not (batch, heads, M) = ", v_row);
-  check_same_dtype(op, x.q, out);
-  check_same_device(op, x.q, out);
+  make_step_out(op, one, out, x.q);
   const bool full = cache.length == most;
   const int64_t slot = full ? oldest : cache.length;
   call.sizes.keys = full ? most : cache.length + 1;
@@ -157,6 +154,29 @@ void softmax_attention_step_qkv(const Tensor& qkv, KeyValueCache& cache, Tensor&
                                 const SoftmaxAttentionOptions& options) {
   int64_t oldest = 0;
   step_qkv("softmax_attention_step_qkv", qkv, cache, oldest, kAnywhere, out, options);
+}
+
+void softmax_attention_query(const Tensor& q, const KeyValueCache& cache, Tensor& out,
+                             const SoftmaxAttentionOptions& options) {
+  const char* op = "softmax_attention_query";
+  check_defined(op, q, cache.k, cache.v);
+  LINNET_CHECK(!recording(), op, ": is not recorded, and a gradient would be lost; use softmax_attention while a tape ",
+               "records, or Tape::Pause");
+  LINNET_CHECK(!options.pairs, op, ": takes key and query masks, not a pair mask");
+  AttentionSizes sizes = check_attention_step(op, q, q, q);
+  LINNET_CHECK(cache.v.rank() == 4, op, ": cache v ", cache.v.shape(), " is not (batch, capacity, heads, M)");
+  sizes.keys = cache.length;
+  sizes.value_dim = cache.v.size(3);
+  check_cache(op, "k", cache.k, {sizes.batch, sizes.heads, sizes.dim}, cache.length, q);
+  check_cache(op, "v", cache.v, {sizes.batch, sizes.heads, sizes.value_dim}, cache.length, q);
+  Call call = make_call(sizes, checked(op, options), kPast);
+  call.q = rows_of({sizes.batch, 1, sizes.heads, sizes.dim});
+  make_step_out(op, sizes, out, q);
+  Inputs x{q, {}, {}, {}, {}, {}};
+  read_masks(op, options, sizes, x);
+  Tensor rows = room_for_rows(out, call.out_shape(), {&q, &cache.k, &cache.v});
+  with_float(op, q.dtype(), [&]<class T>() { run_step<T>(call, x, cache, rows); });
+  if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
 }
 
 }  // namespace linnet

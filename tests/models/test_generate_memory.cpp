@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "linnet/models/causal_lm.h"
+#include "linnet/models/encoder_decoder.h"
 #include "linnet/ops/compare.h"
 #include "support/arrays.h"
 #include "support/modules.h"
@@ -127,6 +128,34 @@ TEST_CASE("generation memory: a token more costs its place in the result, howeve
       CHECK(many.bytes == few.bytes + more * bytes);
     }
   });
+}
+
+TEST_CASE("generation memory: steps of an encoder-decoder allocate nothing") {
+  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
+    for (const bool pre_norm : {true, false}) {
+      CAPTURE(nn::name(kind));
+      CAPTURE(pre_norm);
+      const models::EncoderDecoder net({.vocab = kVocab,
+                                        .dim = 24,
+                                        .heads = 2,
+                                        .encoder_layers = 1,
+                                        .decoder_layers = 3,
+                                        .kind = kind,
+                                        .cross_kind = kind,
+                                        .pre_norm = pre_norm});
+      for (const int64_t batch : {1, 64}) {
+        const Tensor tokens = test::tokens({batch}, kVocab), source = test::tokens({batch, 9}, kVocab);
+        const KeyMask keys = KeyMask::array(Tensor::full({batch, 9}, 1, Dtype::u8));
+        models::EncoderDecoderState state = net.make_state(source, &keys, 60);
+        Tensor logits;
+        for (int64_t t = 0; t < 10; ++t) logits = net.step(tokens, state);
+        const Asked before = asked();
+        for (int64_t t = 10; t < 50; ++t) logits = net.step(tokens, state);
+        CHECK(asked().news == before.news);
+        CHECK(asked().bytes == before.bytes);
+      }
+    }
+  }
 }
 
 TEST_CASE("generation memory: logits that someone keeps are not written to again") {

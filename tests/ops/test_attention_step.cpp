@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
 #include "linnet/core/random.h"
 #include "linnet/ops/linear_attention.h"
@@ -134,4 +135,58 @@ TEST_CASE("attention step: what a mask leaves out is not read; a masked query gi
       CHECK(compute::sum_of_squares(out) == 0);
     }
   });
+}
+
+TEST_CASE("attention query: what a step reads, at every level, and the state stays as it was") {
+  for_each_dtype([](Dtype dtype, double tolerance) {
+    for (const Sizes& n : kSizes) {
+      CAPTURE(n.dim);
+      CAPTURE(n.value_dim);
+      const Tensor q = draw({2, 1, 3, n.dim}, dtype, 1), k = draw({2, n.time, 3, n.dim}, dtype, 2);
+      const Tensor v = draw({2, n.time, 3, n.value_dim}, dtype, 3);
+      const LinearState state = linear_attention_with_state(k, k, v, {}).state;
+      const Tensor s = state.s.value().clone(), z = state.z.value().clone();
+      Tensor out;
+      linear_attention_query(at_time(q, 0), state, out, {.eps = 0.01});
+      const Tensor linear = at_level(Level::plain, [&] { return linear_attention(q, k, v, {.eps = 0.01}).value(); });
+      CHECK(test::deviation(out, at_time(linear, 0)) < tolerance);
+      CHECK(test::same_bits(state.s.value(), s));
+      CHECK(test::same_bits(state.z.value(), z));
+
+      const KeyMask keys = KeyMask::lengths({static_cast<int32_t>(n.time), 2});
+      for (const KeyMask* mask : {static_cast<const KeyMask*>(nullptr), &keys}) {
+        const SoftmaxAttentionOptions options{.keys = mask};
+        softmax_attention_query(at_time(q, 0), {k, v, n.time}, out, options);
+        const Tensor softmax = at_level(Level::plain, [&] { return softmax_attention(q, k, v, options).value(); });
+        CHECK(test::deviation(out, at_time(softmax, 0)) < tolerance);
+      }
+    }
+  });
+}
+
+TEST_CASE("attention query: errors and nothing to look at") {
+  const Tensor q = Tensor::zeros({2, 3, 4}), k = Tensor::zeros({2, 5, 3, 4});
+  const LinearState state(Tensor::zeros({2, 3, 4, 6}), Tensor::zeros({2, 3, 4}));
+  Tensor out, other;
+  linear_attention_query(q, state, out);
+  CHECK(out.shape() == Shape{2, 3, 6});
+  CHECK(compute::sum_of_squares(out) == 0);
+  softmax_attention_query(q, {k, k, 0}, other);
+  CHECK(compute::sum_of_squares(other) == 0);
+  CHECK(test::message_of([&] {
+          linear_attention_query(Tensor::zeros({2, 3, 5}), state, out);
+        }) == "linear_attention_query: state s (2, 3, 4, 6) is not (batch, heads, D, M) = (2, 3, 5, 6)");
+  CHECK(test::message_of([&] {
+          softmax_attention_query(Tensor::zeros({2, 3, 5}), {k, k, 5}, other);
+        }) ==
+        "softmax_attention_query: cache k (2, 5, 3, 4) is not (batch, capacity, heads, dim) for a step (2, 3, 5)");
+  CHECK_THROWS_WITH(softmax_attention_query(q, {k, k, 6}, other), doctest::Contains("has length 6 but room for 5"));
+  CHECK_THROWS_WITH(linear_attention_query(q, LinearState(), out), doctest::Contains("linear_attention_query: "));
+  CHECK_THROWS_WITH(softmax_attention_query(q, {}, other), doctest::Contains("softmax_attention_query: "));
+  const KeyMask keys = KeyMask::lengths({1, 1});
+  CHECK_THROWS_WITH(linear_attention_query(q, state, out, {.keys = &keys}), doctest::Contains("not a key mask"));
+  CHECK_THROWS_AS(linear_attention_query(q, state, other), Error);  // out of another shape
+  Tape tape;
+  CHECK_THROWS_WITH(linear_attention_query(q, state, out), doctest::Contains("use linear_attention while a tape"));
+  CHECK_THROWS_WITH(softmax_attention_query(q, {k, k, 5}, other), doctest::Contains("use softmax_attention while"));
 }

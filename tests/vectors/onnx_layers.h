@@ -1,5 +1,7 @@
 // ONNX's products, normalisations, losses and attentions in linnet's terms.
 #pragma once
+#include "linnet/autograd/tape.h"
+#include "linnet/ops/batch_norm.h"
 #include "linnet/ops/compare.h"
 #include "linnet/ops/cross_entropy.h"
 #include "linnet/ops/elementwise.h"
@@ -17,6 +19,12 @@ namespace test_support {
 /// (batch, classes, ...) -> (batch, ..., classes), as linnet has it.
 inline Variable classes_last(Variable x) {
   for (int axis = 1; axis + 1 < x.rank(); ++axis) x = linnet::transpose(x, axis, axis + 1);
+  return x;
+}
+
+/// The way back.
+inline Variable classes_second(Variable x) {
+  for (int axis = x.rank() - 2; axis >= 1; --axis) x = linnet::transpose(x, axis, axis + 1);
   return x;
 }
 
@@ -98,6 +106,17 @@ inline void add_onnx_layers(OnnxTable& table) {
   };
   table["LayerNormalization"] = [](const OnnxCase& c) {
     return std::vector{layer_norm(c.x(0), c.x(1), c.x(2), c.number("epsilon", 1e-5)).value()};
+  };
+  table["BatchNormalization"] = [](const OnnxCase& c) {
+    const bool trains = c.integer("training_mode", 0) != 0;
+    const Variable x = classes_last(c.x(0));
+    Tensor running_mean = c.in(3).clone(), running_variance = c.in(4).clone();
+    Tape tape({.training = trains});
+    const Variable y = batch_norm(reshape(x, {-1, x.size(-1)}), c.x(1), c.x(2), {running_mean, running_variance},
+                                  {.momentum = c.number("momentum", 0.9), .eps = c.number("epsilon", 1e-5)});
+    std::vector<Tensor> out = {classes_second(reshape(y, x.shape())).value()};
+    if (trains) out.insert(out.end(), {running_mean, running_variance});
+    return out;
   };
   table["RMSNormalization"] = [](const OnnxCase& c) {
     Variable x = c.x(0), power = square(x);
