@@ -46,7 +46,7 @@ Tensor concat(std::span<const Tensor> parts, int64_t axis);                     
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);             ///< new memory; any dtype
 void add_slice_inplace(Tensor& y, int64_t axis, int64_t begin, const Tensor& part);  ///< y[.., begin:.., ..] += part
 
-/// Rows index[i] of a table (rows, ...); index i32 of any shape; range-checked, naming the op.
+/// Rows index[i] of a table (rows, ...) of any dtype; index i32 of any shape; range-checked, naming the op.
 Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index);
 void gather_rows_into(const char* op, const Tensor& table, const Tensor& index, Tensor& y);
 /// table[index[i]] += rows[i], in a fixed order. The index has been checked.

@@ -167,6 +167,29 @@ void check_indices(const char* op, const Tensor& index, int64_t rows) {
                  " rows");
 }
 
+namespace {
+
+/// The index has been checked.
+void gather(const Tensor& table, const Tensor& index, Tensor& y) {
+  if (table.dtype() == Dtype::u8) {  // masks are small: through i32
+    Tensor wide = Tensor::empty(y.shape(), Dtype::i32, y.device());
+    gather(table.to(Dtype::i32), index, wide);
+    y.copy_from(wide.to(Dtype::u8));
+    return;
+  }
+  const int64_t width = table.shape().last(table.rank() - 1).numel();
+  with_movable(table, [&]<class T>() {
+    auto kernel = general_kernels<T>(table.device()).gather_rows;
+    const T* from = static_cast<const T*>(table.raw());
+    T* out = static_cast<T*>(y.mutable_raw());
+    parallel_for(index.numel(), 5 + 0.3 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+      kernel(end - begin, width, index.data<int32_t>() + begin, from, out + begin * width);
+    });
+  });
+}
+
+}  // namespace
+
 Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index) {
   LINNET_CHECK(table.rank() >= 1, op, ": the table is a scalar, rows wanted");
   check_same_device(op, table, index);
@@ -176,24 +199,19 @@ Tensor gather_rows(const char* op, const Tensor& table, const Tensor& index) {
   Shape shape = index.shape();
   for (int d = 1; d < table.rank(); ++d) shape.push_back(table.shape()[d]);
   Tensor y = Tensor::empty(shape, table.dtype(), table.device());
-  gather_rows_into(op, table, index, y);
+  gather(table, index, y);
   return y;
 }
 
 void gather_rows_into(const char* op, const Tensor& table, const Tensor& index, Tensor& y) {
   check_same_device(op, table, index);
   check_same_device(op, table, y);
+  check_same_dtype(op, table, y);
   check_indices(op, index, table.size(0));
   const int64_t width = table.shape().last(table.rank() - 1).numel();
   LINNET_CHECK(y.numel() == index.numel() * width, op, ": output ", y.shape(), " given for rows ", index.shape(),
                " of ", table.shape());
-  with_float(op, table.dtype(), [&]<class T>() {
-    auto kernel = general_kernels<T>(table.device()).gather_rows;
-    T* out = y.mutable_data<T>();
-    parallel_for(index.numel(), 5 + 0.3 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
-      kernel(end - begin, width, index.data<int32_t>() + begin, table.data<T>(), out + begin * width);
-    });
-  });
+  gather(table, index, y);
 }
 
 void scatter_add_rows_inplace(Tensor& table, const Tensor& index, const Tensor& rows) {

@@ -33,9 +33,11 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 /// From malloc; in huge pages where the system has them to give: rows far from each other cost a page's address each.
 void* new_block(int64_t bytes) {
   const bool large = bytes >= kHugePage;
-  void* block = std::aligned_alloc(static_cast<size_t>(large ? kHugePage : kAlign), static_cast<size_t>(bytes));
+  void* block = nullptr;
+  const auto size = static_cast<size_t>(bytes);
+  if (posix_memalign(&block, static_cast<size_t>(large ? kHugePage : kAlign), size) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
-  if (block && large) madvise(block, static_cast<size_t>(bytes / kHugePage * kHugePage), MADV_HUGEPAGE);
+  if (large) madvise(block, static_cast<size_t>(bytes / kHugePage * kHugePage), MADV_HUGEPAGE);
 #endif
   return block;
 }

@@ -56,6 +56,14 @@ inline __attribute__((always_inline)) void store(T* x, int64_t n, Plain<T> v) {
   }
 }
 
+/// f(i, count) for i = 0, kLanes, ...: count is kLanes, a constant, but for the rest at the end of n.
+template <class T, class F>
+inline __attribute__((always_inline)) void each(int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) f(i, kLanes<T>);
+  if (i < n) f(i, n - i);
+}
+
 /// Lane l: the sum of lanes l and l ^ kHalf, of a where l & kHalf is 0, else of b.
 template <int kHalf, class V, size_t... l>
 V folded(V a, V b, std::index_sequence<l...>) {

@@ -37,6 +37,8 @@ class Block : public nn::Module {
   Variable step(const Variable& x, nn::AttentionState& state) const;
   /// The same in place, without memory but the workspace's. A step drops nothing out.
   void step_inplace(Tensor& h, nn::AttentionState& state, Workspace& workspace) const;
+  /// What a step checks of the state.
+  void check_state(const nn::AttentionState& state, int64_t batch) const { attention.check_state(state, batch); }
 
   nn::LayerNorm norm1;
   nn::Attention attention;

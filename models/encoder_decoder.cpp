@@ -73,11 +73,6 @@ EncoderDecoder::EncoderDecoder(nn::Module* parent, std::string name, const Optio
       max_source_time_(max_source_time(options)),
       scale_(options.scale_embeddings ? std::sqrt(static_cast<double>(options.dim)) : 1) {}
 
-void EncoderDecoder::check_not_recording(const char* what) const {
-  LINNET_CHECK(!recording(), label(), ": ", what, " is not recorded, and gradients would be lost; call it outside of ",
-               "the Tape's scope or under Tape::Pause");
-}
-
 void EncoderDecoder::check_tokens(const char* what, const Tensor& tokens, int64_t most) const {
   LINNET_CHECK(tokens.defined() && tokens.rank() == 2 && tokens.dtype() == Dtype::i32, label(), ": ", what, " ",
                tokens.shape(), " ", tokens.dtype(), " is not i32 (batch, time)");
@@ -110,12 +105,12 @@ Variable EncoderDecoder::operator()(const Tensor& source, const KeyMask* keys, c
 }
 
 EncoderDecoderState EncoderDecoder::make_state(const Tensor& source, const KeyMask* keys, int64_t capacity) const {
-  check_not_recording("make_state");
+  nn::detail::check_not_recording(*this, "make_state");
   return {decoder.make_state(encode(source, keys), keys, capacity), 0};
 }
 
 Tensor EncoderDecoder::step(const Tensor& tokens, EncoderDecoderState& state) const {
-  check_not_recording("step");
+  nn::detail::check_not_recording(*this, "step");
   LINNET_CHECK(tokens.defined() && tokens.rank() == 1 && tokens.dtype() == Dtype::i32, label(), ": tokens ",
                tokens.shape(), " ", tokens.dtype(), " are not i32 (batch), one step");
   LINNET_CHECK(max_time_ == 0 || state.position < max_time_, label(), ": step ", state.position,
@@ -143,7 +138,7 @@ void EncoderDecoder::check_decoding(int32_t start, int32_t end, int64_t tokens) 
 }
 
 Tensor EncoderDecoder::generate(const Tensor& source, const KeyMask* keys, const DecodeOptions& options) const {
-  check_not_recording("generate");
+  nn::detail::check_not_recording(*this, "generate");
   check_decoding(options.start, options.end, options.tokens);
   const SamplingOptions sampling{options.temperature, options.top_k, options.top_p};
   check_sampling("generate", sampling);
@@ -174,7 +169,7 @@ Tensor EncoderDecoder::generate(const Tensor& source, const KeyMask* keys, const
 
 std::vector<std::vector<Hypothesis>> EncoderDecoder::search(const Tensor& source, const KeyMask* keys,
                                                             const BeamOptions& options) const {
-  check_not_recording("search");
+  nn::detail::check_not_recording(*this, "search");
   check_decoding(options.start, options.end, options.tokens);
   check_beams("search", options);
   EncoderDecoderState state = make_state(source, keys);

@@ -97,7 +97,6 @@ class EncoderDecoder : public nn::Model {
 
  private:
   EncoderDecoder(nn::Module* parent, std::string name, const Options& options);
-  void check_not_recording(const char* what) const;
   void check_tokens(const char* what, const Tensor& tokens, int64_t most) const;
   void check_decoding(int32_t start, int32_t end, int64_t tokens) const;
   Variable embedded(const nn::Embedding& embedding, const AnyPositions& place, const Tensor& tokens) const;

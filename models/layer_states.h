@@ -1,11 +1,31 @@
-// Saving and loading a list of layers' states, named 0, 1, 2, ... Private to models/.
+// What a stack and a decoder share: a step through all layers; their states saved and loaded, named 0, 1, 2, ...
+// Private to models/.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "linnet/core/state_dict.h"
+#include "linnet/core/workspace.h"
+#include "linnet/nn/layer_norm.h"
+#include "linnet/nn/list.h"
 
 namespace linnet::models {
+
+/// One step in place of all blocks, and of the norm behind them where there is one. All of the state is checked first:
+/// a step that fails advances no layer.
+template <class Block, class State>
+void step_layers(const nn::Module& module, const nn::List<Block>& blocks, const std::optional<nn::LayerNorm>& norm,
+                 Tensor& h, std::vector<State>& layers, Workspace& workspace) {
+  LINNET_CHECK(static_cast<int64_t>(layers.size()) == blocks.size(), module.label(), ": a state of ", layers.size(),
+               " layers given, there are ", blocks.size());
+  for (int64_t i = 0; i < blocks.size(); ++i) blocks[i].check_state(layers[static_cast<size_t>(i)], h.size(0));
+  for (int64_t i = 0; i < blocks.size(); ++i) blocks[i].step_inplace(h, layers[static_cast<size_t>(i)], workspace);
+  if (!norm) return;
+  Tensor normal = workspace.take(h.shape(), h.dtype(), h.device());
+  norm->into(h, normal);
+  h.copy_from(normal);
+}
 
 template <class State>
 StateDict layers_state_dict(const std::vector<State>& layers) {

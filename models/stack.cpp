@@ -40,17 +40,7 @@ Variable Stack::step(const Variable& x, StackState& state) const {
 }
 
 void Stack::step_inplace(Tensor& h, StackState& state) const {
-  LINNET_CHECK(static_cast<int64_t>(state.layers.size()) == blocks.size(), label(), ": a state of ",
-               state.layers.size(), " layers given, there are ", blocks.size());
-  for (int64_t i = 0; i < blocks.size(); ++i)  // all of them first: a step that fails advances no layer
-    blocks[i].attention.check_state(state.layers[static_cast<size_t>(i)], h.size(0));
-  for (int64_t i = 0; i < blocks.size(); ++i) {
-    blocks[i].step_inplace(h, state.layers[static_cast<size_t>(i)], state.workspace);
-  }
-  if (!norm) return;
-  Tensor normal = state.workspace.take(h.shape(), h.dtype(), h.device());
-  norm->into(h, normal);
-  h.copy_from(normal);
+  step_layers(*this, blocks, norm, h, state.layers, state.workspace);
 }
 
 }  // namespace linnet::models

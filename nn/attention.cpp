@@ -20,6 +20,11 @@ void detail::check_heads(const Module& layer, int64_t dim, int64_t heads, double
   LINNET_CHECK(eps >= 0 && std::isfinite(eps), layer.label(), ": eps ", eps, " given, want finite and not negative");
 }
 
+void detail::check_not_recording(const Module& layer, const char* what) {
+  LINNET_CHECK(!recording(), layer.label(), ": ", what, " is not recorded, and gradients would be lost; call it ",
+               "outside of the Tape's scope or under Tape::Pause");
+}
+
 void detail::check_state_part(const Module& layer, const char* part, const Tensor& given, const Shape& wanted,
                               Dtype dtype) {
   LINNET_CHECK(given.shape() == wanted && given.dtype() == dtype, layer.label(), ": state ", part, " ", given.dtype(),

@@ -30,6 +30,8 @@ namespace detail {
 int64_t fused_rows(const Module& layer, int64_t parts, int64_t dim);
 /// Throws, naming the layer, unless heads divide dim and eps is finite and not negative.
 void check_heads(const Module& layer, int64_t dim, int64_t heads, double eps);
+/// Throws, naming the layer, while a tape records what `what` cannot record.
+void check_not_recording(const Module& layer, const char* what);
 /// Throws, naming the layer and the part, unless the state's part has this shape and dtype.
 void check_state_part(const Module& layer, const char* part, const Tensor& given, const Shape& wanted, Dtype dtype);
 }  // namespace detail

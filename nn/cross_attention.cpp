@@ -35,8 +35,7 @@ void CrossState::load_state_dict(const StateDict& state) {
 
 CrossState CrossState::select(const Tensor& samples) const {
   CrossState chosen{memory.select(samples), {}};
-  if (keys.defined())  // rows are gathered of floating tensors only
-    chosen.keys = compute::gather_rows("cross attention state", keys.to(Dtype::f32), samples).to(Dtype::u8);
+  if (keys.defined()) chosen.keys = compute::gather_rows("cross attention state", keys, samples);
   return chosen;
 }
 
@@ -78,20 +77,13 @@ Variable CrossAttention::operator()(const Variable& x, const Variable& memory, c
   return out(reshape(heads, x.shape()));
 }
 
-void CrossAttention::check_not_recording(const char* what) const {
-  LINNET_CHECK(!recording(), label(), ": ", what, " is not recorded, and gradients would be lost; call it outside of ",
-               "the Tape's scope or under Tape::Pause");
-}
-
 CrossState CrossAttention::encode(const Variable& memory, const KeyMask* keys) const {
-  check_not_recording("encode");
+  detail::check_not_recording(*this, "encode");
   const auto [k, v] = project(memory);
   CrossState state;
   state.memory.kind = kind_;
   if (kind_ == AttentionKind::linear) {
-    // The state after the last step of the causal form is the sums over all; its outputs are nobody's.
-    state.memory.linear =
-        linear_attention_with_state(k, k, v, {}, {.feature_map = feature_map_, .normalise = false, .keys = keys}).state;
+    state.memory.linear = linear_attention_sums(k.value(), v.value(), {.feature_map = feature_map_, .keys = keys});
   } else {
     state.memory.softmax = {k.value(), v.value(), k.size(1)};
     if (keys) state.keys = keys->steps("encode", "key", k.size(0), k.size(1), k.device()).clone();
@@ -128,7 +120,7 @@ Variable CrossAttention::step(const Variable& x, const CrossState& state) const 
 }
 
 void CrossAttention::add_step(Tensor& y, const Tensor& x, const CrossState& state, Workspace& workspace) const {
-  check_not_recording("step");
+  detail::check_not_recording(*this, "step");
   LINNET_CHECK(x.rank() == 2 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, ", dim_,
                "), one step");
   const int64_t batch = x.size(0);

@@ -55,7 +55,6 @@ class CrossAttention : public Module {
     Variable k, v;  // (batch, Tk, heads, dim / heads)
   };
   Parts project(const Variable& memory) const;
-  void check_not_recording(const char* what) const;
 
   int64_t dim_, heads_, memory_dim_;
   AttentionKind kind_;

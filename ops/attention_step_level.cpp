@@ -8,12 +8,6 @@ namespace {
 
 constexpr int64_t kChunk = 64;  // features, or keys, at once: whole vectors
 
-/// f(i, count) for i = 0, kLanes, ... below n: count is kLanes but for a rest at the end.
-template <class T, class F>
-void each(int64_t n, F f) {
-  for (int64_t i = 0; i < n; i += kLanes<T>) f(i, n - i < kLanes<T> ? n - i : kLanes<T>);
-}
-
 /// f(first, number of vectors as a type) for n columns in blocks of four, two or one vectors; the rest after them is
 /// left: returns where it begins.
 template <int kMost>

@@ -56,6 +56,10 @@ Variable linear_attention_qkv(const Variable& qkv, const LinearAttentionOptions&
 LinearAttentionResult linear_attention_with_state(const Variable& q, const Variable& k, const Variable& v,
                                                   const LinearState& state, const LinearAttentionOptions& options = {});
 
+/// The sums over all keys and nothing else: the state that linear_attention_with_state ends in, for k (batch, keys,
+/// heads, D), v (batch, keys, heads, M). Of the options, feature map and keys count. An error while a tape records.
+LinearState linear_attention_sums(const Tensor& k, const Tensor& v, const LinearAttentionOptions& options = {});
+
 /// One step of the recurrent form: q, k (batch, heads, D), v and out (batch, heads, M). Adds the step to `state` in
 /// place (an undefined state becomes zeros first) and writes `out` (allocated where undefined; it may be the memory of
 /// an input). Masks are for one step of time. An error while a tape records: use linear_attention_with_state there.

@@ -76,7 +76,7 @@ struct Backward {
       const T *g_row = p.g + range(r) * p.o_row, *o = p.o + range(r) * p.o_row;
       Plain<T> sum = {};
       each<T>(p.value_dim, [&](int64_t m, int64_t count) { sum += load(g_row + m, count) * load(o + m, count); });
-      c[range(r)] = p.normalise ? -total<T>(sum) : T(0);
+      c[range(r)] = p.normalise ? -sums<T, 1>(&sum)[0] : T(0);
     }
   }
 

@@ -6,40 +6,13 @@
 // lies in the level's own namespace.
 // Private to ops/.
 #pragma once
-#include <stddef.h>
-#include <stdint.h>
-
-#include <utility>  // index_sequence: a type, no code
+#include "linnet/core/vectors.h"
 
 namespace linnet::LINNET_LEVEL {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64, kRows = 4;
-#elif defined(__AVX__)
-constexpr int kBytes = 32, kRows = 2;
-#else
-constexpr int kBytes = 16, kRows = 2;
-#endif
+constexpr int kRows = kBytes == 64 ? 4 : 2;
 constexpr int64_t kChunk = 32;
-
-template <class T>
-using Vector __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias)) = T;
-template <class T>
-constexpr int kLanes = kBytes / sizeof(T);
-
-/// A vector as a value; Vector is one in memory, wherever it lies.
-template <class T>
-using Plain __attribute__((vector_size(kBytes))) = T;
-
-template <class T>
-Vector<T>& at(T* p) {
-  return *reinterpret_cast<Vector<T>*>(p);
-}
-template <class T>
-const Vector<T>& at(const T* p) {
-  return *reinterpret_cast<const Vector<T>*>(p);
-}
 
 /// n rounded up to whole vectors.
 template <class T>
@@ -47,28 +20,12 @@ int64_t padded(int64_t n) {
   return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
 }
 
-/// v with its lanes l and l ^ kHalf exchanged.
-template <int kHalf, class V, size_t... l>
-V crossed(V v, std::index_sequence<l...>) {
-  return __builtin_shufflevector(v, v, (l ^ kHalf)...);
-}
-
-/// The sum of v's lanes.
-template <class T, int kHalf = kLanes<T> / 2>
-T total(Plain<T> v) {
-  if constexpr (kHalf == 0) {
-    return v[0];
-  } else {
-    return total<T, kHalf / 2>(v + crossed<kHalf>(v, std::make_index_sequence<kLanes<T>>()));
-  }
-}
-
 /// x . y over n numbers, whole vectors of them.
 template <class T>
 T dot(int64_t n, const T* x, const T* y) {
   Plain<T> sum = {};
   for (int64_t i = 0; i < n; i += kLanes<T>) sum += at(x + i) * at(y + i);
-  return total<T>(sum);
+  return sums<T, 1>(&sum)[0];
 }
 
 /// The primitive for kRows rows and kVectors vectors of columns; x is depth x (kVectors vectors), contiguous.

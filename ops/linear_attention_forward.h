@@ -122,30 +122,7 @@ struct Forward {
     write_output(range, denominators, sums);
   }
 
-  /// One step of the recurrent form, on the state as it lies.
-  void step() const {
-    const Range range{0, 1, 1};
-    stage_features({range, p.key_mask}, p.map, p.dim, p.k, p.k_row, k);
-    stage_features({range, p.query_mask}, p.map, p.dim, p.q, p.q_row, q);
-    stage({range, p.key_mask}, p.value_dim, p.v, p.v_row, v);
-    const T *a = q[0], *b = k[0], *__restrict values = v[0];
-    T* __restrict sum = out[0];
-    T denominators[kChunk] = {};
-    clear(p.value_dim, sum);
-    for (int64_t d = 0; d < p.dim; ++d) {
-      T* __restrict s = p.s + d * p.value_dim;
-      for (int64_t m = 0; m < p.value_dim; ++m) {
-        s[m] += b[d] * values[m];
-        sum[m] += a[d] * s[m];
-      }
-      p.z[d] += b[d];
-      denominators[0] += a[d] * p.z[d];
-    }
-    write_output(range, denominators, out);
-  }
-
   void run() const {
-    if (p.causal && p.keys == 1) return step();
     load_state();
     if (!p.causal) chunks(p.keys, true, [&](const Range& range) { add_keys(range); });
     chunks(p.queries, true, [&](const Range& range) { p.causal ? causal(range) : read_queries(range); });

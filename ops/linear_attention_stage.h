@@ -33,33 +33,6 @@ struct Present {
   bool all() const { return !mask && range.n == range.groups(); }
 };
 
-/// The first n numbers from x, zeros behind them.
-template <class T>
-inline __attribute__((always_inline)) Plain<T> load(const T* x, int64_t n) {
-  if (n >= kLanes<T>) return at(x);
-  Plain<T> v = {};
-  for (int64_t l = 0; l < n; ++l) v[l] = x[l];
-  return v;
-}
-
-/// f(i, count) for i = 0, kLanes, ...: count is kLanes, a constant, but for the rest at the end of n.
-template <class T, class F>
-inline __attribute__((always_inline)) void each(int64_t n, F f) {
-  int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>) f(i, kLanes<T>);
-  if (i < n) f(i, n - i);
-}
-
-/// The first `count` numbers of v into x.
-template <class T>
-inline __attribute__((always_inline)) void store(T* x, int64_t count, Plain<T> v) {
-  if (count >= kLanes<T>) {
-    at(x) = v;
-  } else {
-    for (int64_t l = 0; l < count; ++l) x[l] = v[l];
-  }
-}
-
 template <class T>
 void clear(int64_t n, T* x) {
   for (int64_t i = 0; i < n; ++i) x[i] = 0;

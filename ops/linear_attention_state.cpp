@@ -135,6 +135,25 @@ LinearAttentionResult linear_attention_with_state(const Variable& qv, const Vari
   return {made[0], LinearState(made[1], made[2])};
 }
 
+LinearState linear_attention_sums(const Tensor& k, const Tensor& v, const LinearAttentionOptions& options) {
+  const char* op = "linear_attention_sums";
+  check_defined(op, k, v);
+  LINNET_CHECK(!recording(), op, ": is not recorded, and a gradient would be lost; use linear_attention_with_state ",
+               "while a tape records, or Tape::Pause");
+  LINNET_CHECK(!options.queries, op, ": takes a key mask, not a query mask: there are no queries");
+  AttentionSizes sizes = check_attention(op, k, k, v, false);
+  sizes.queries = 0;
+  Call call = make_call(sizes, checked(op, options), false);
+  call.q = call.k = rows_of(k.shape());
+  call.v = rows_of(v.shape());
+  Inputs x{k, k, v, {}, {}, {}, {}};
+  read_masks(op, options, sizes, x);
+  const Tensor s = Tensor::zeros(call.sums_shape(), k.dtype(), k.device()),
+               z = Tensor::zeros(call.normaliser_shape(), k.dtype(), k.device());
+  forward(call, x, s, z);
+  return {s, z};
+}
+
 void linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, LinearState& state, Tensor& out,
                            const LinearAttentionOptions& options) {
   const char* op = "linear_attention_step";

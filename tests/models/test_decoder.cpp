@@ -6,12 +6,14 @@
 #include "linnet/core/safetensors.h"
 #include "linnet/ops/elementwise.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/close.h"
 #include "support/modules.h"
 
 using namespace linnet;
 using nn::AttentionKind;
 using test::deviation;
+using test::for_each_decoder;
 using test::time_step;
 
 namespace {
@@ -27,21 +29,6 @@ struct Net : nn::Model {
     test::randomise(*this, 0.4);
   }
 };
-
-/// Calls f(kind, kind of the cross attention, pre_norm).
-template <class F>
-void for_each_decoder(const F& f) {
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
-    for (const AttentionKind cross : {AttentionKind::linear, AttentionKind::softmax}) {
-      for (const bool pre_norm : {true, false}) {
-        CAPTURE(nn::name(kind));
-        CAPTURE(nn::name(cross));
-        CAPTURE(pre_norm);
-        f(kind, cross, pre_norm);
-      }
-    }
-  }
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "linnet/core/safetensors.h"
 #include "linnet/ops/cross_entropy.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/close.h"
 #include "support/modules.h"
 
@@ -39,16 +40,9 @@ EncoderDecoderOptions small(AttentionKind kind = AttentionKind::linear, Attentio
 
 template <class F>
 void for_each_options(const F& f) {
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
-    for (const AttentionKind cross : {AttentionKind::linear, AttentionKind::softmax}) {
-      for (const bool pre_norm : {true, false}) {
-        CAPTURE(nn::name(kind));
-        CAPTURE(nn::name(cross));
-        CAPTURE(pre_norm);
-        f(small(kind, cross, pre_norm, kind == cross ? models::Positions::learned : models::Positions::sinusoidal));
-      }
-    }
-  }
+  test::for_each_decoder([&](AttentionKind kind, AttentionKind cross, bool pre_norm) {
+    f(small(kind, cross, pre_norm, kind == cross ? models::Positions::learned : models::Positions::sinusoidal));
+  });
 }
 
 template <class F>

@@ -164,3 +164,21 @@ TEST_CASE("a step may write into the memory of its inputs; states made of the sa
   CHECK(bit_equal(b.s.value(), Tensor::zeros({2, 3, 4, 4})));
   CHECK(bit_equal(z.value(), Tensor::zeros({2, 3, 4})));
 }
+
+TEST_CASE("the sums over all keys are the state that the causal form ends in") {
+  for_each_level([] {
+    for (const int64_t time : {0, 1, 37}) {
+      const Tensor k = Tensor::normal({2, time, 3, 5}), v = Tensor::normal({2, time, 3, 7});
+      const KeyMask keys = KeyMask::lengths({static_cast<int32_t>(time), static_cast<int32_t>(time / 2)});
+      const LinearState sums = linear_attention_sums(k, v, {.keys = &keys}),
+                        last = linear_attention_with_state(k, k, v, {}, {.keys = &keys}).state;
+      CHECK(deviation(sums.s.value(), last.s.value()) < 1e-5);
+      CHECK(deviation(sums.z.value(), last.z.value()) < 1e-5);
+    }
+  });
+  const Tensor k = Tensor::normal({2, 3, 4, 5});
+  CHECK_THROWS_WITH_AS(linear_attention_sums(k, Tensor::normal({2, 4, 4, 5})),
+                       doctest::Contains("linear_attention_sums: "), Error);
+  Tape tape;
+  CHECK_THROWS_WITH_AS(linear_attention_sums(k, k), doctest::Contains("linear_attention_sums: is not recorded"), Error);
+}
