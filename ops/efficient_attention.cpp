@@ -20,13 +20,18 @@ Variable masked(const Tensor& steps, const Variable& x, double otherwise) {
   return where(steps.reshape(Shape{x.size(0), x.size(1), 1, 1}), x, otherwise);
 }
 
-Variable attend(const char* op, Variable q, Variable k, const Variable& v, const EfficientAttentionOptions& options) {
+/// rho_k: the softmax over the keys that the mask allows.
+Variable over_time(const char* op, const Variable& k, const EfficientAttentionOptions& options) {
+  if (!options.keys) return softmax(k, 1);
+  const Tensor steps = options.keys->steps(op, "key", k.size(0), k.size(1), k.device());
+  return softmax(masked(steps, k, -std::numeric_limits<double>::infinity()), 1);
+}
+
+Variable attend(const char* op, Variable q, const Variable& k, const Variable& v,
+                const EfficientAttentionOptions& options) {
   if (options.queries) q = masked(options.queries->steps(op, "query", q.size(0), q.size(1), q.device()), q, 0);
-  if (options.keys)
-    k = masked(options.keys->steps(op, "key", k.size(0), k.size(1), k.device()), k,
-               -std::numeric_limits<double>::infinity());
   return linear_attention(
-      softmax(q, -1), softmax(k, 1), v,
+      softmax(q, -1), over_time(op, k, options), v,
       {.feature_map = FeatureMap::identity, .normalise = false, .keys = options.keys, .queries = options.queries});
 }
 
@@ -50,6 +55,21 @@ Variable efficient_attention_qkv(const Variable& qkv, const EfficientAttentionOp
     return reshape(slice(qkv, 2, i, i + 1), Shape{n.batch, n.queries, n.heads, n.dim});
   };
   return attend(op, part(0), part(1), part(2), options);
+}
+
+LinearState efficient_attention_sums(const Tensor& k, const Tensor& v, const EfficientAttentionOptions& options) {
+  const char* op = "efficient_attention_sums";
+  check_defined(op, k, v);
+  check_open(op, options);
+  LINNET_CHECK(!options.queries, op, ": takes a key mask, not a query mask: there are no queries");
+  check_attention(op, k, k, v, false);
+  return linear_attention_sums(over_time(op, k, options).value(), v,
+                               {.feature_map = FeatureMap::identity, .keys = options.keys});
+}
+
+void efficient_attention_query(const Tensor& q, const LinearState& state, Tensor& out) {
+  check_defined("efficient_attention_query", q);
+  linear_attention_query(softmax(q, -1).value(), state, out, {.feature_map = FeatureMap::identity, .normalise = false});
 }
 
 }  // namespace linnet

@@ -3,6 +3,7 @@
 // that time and memory grow with N.
 #pragma once
 #include "linnet/autograd/variable.h"
+#include "linnet/ops/linear_attention.h"
 #include "linnet/ops/masks.h"
 
 namespace linnet {
@@ -25,5 +26,12 @@ Variable efficient_attention(const Variable& q, const Variable& k, const Variabl
 
 /// The same for the three parts of one projection, qkv (batch, time, 3, heads, dim), with one gradient of that shape.
 Variable efficient_attention_qkv(const Variable& qkv, const EfficientAttentionOptions& options = {});
+
+/// All that a query needs of the keys: s = sum_j rho_k(k)_j v_j^T (batch, heads, D, M), and as z the sums of rho_k, 1
+/// where a key is allowed. For k and v as above. Takes a key mask alone. An error while a tape records.
+LinearState efficient_attention_sums(const Tensor& k, const Tensor& v, const EfficientAttentionOptions& options = {});
+/// One query: o = rho_q(q) s, q (batch, heads, D), out (batch, heads, M), allocated where undefined. An error while a
+/// tape records.
+void efficient_attention_query(const Tensor& q, const LinearState& state, Tensor& out);
 
 }  // namespace linnet

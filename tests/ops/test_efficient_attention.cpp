@@ -130,6 +130,21 @@ TEST_CASE("efficient attention: the fused projection is its parts; a constant va
   CHECK(compute::all_finite(efficient_attention_qkv(large).value()));
 }
 
+TEST_CASE("efficient attention: sums of the keys answer queries one by one as the whole does") {
+  const KeyMask keys = KeyMask::lengths({9, 4, 0});
+  const Tensor q = draw({3, 5, 2, 4}, 1), k = draw({3, 9, 2, 4}, 2), v = draw({3, 9, 2, 3}, 3);
+  for (const KeyMask* mask : {static_cast<const KeyMask*>(nullptr), &keys}) {
+    const Tensor all = efficient_attention(q, k, v, {.keys = mask}).value();
+    const LinearState state = efficient_attention_sums(k, v, {.keys = mask});
+    for (int64_t t = 0; t < 5; ++t) {
+      Tensor out;
+      efficient_attention_query(test::time_step(q, t), state, out);
+      CHECK(deviation(out, test::time_step(all, t)) < 1e-12);
+    }
+    for (const double z : state.z.value().slice(0, 2).to_vector<double>()) CHECK(z == doctest::Approx(1));
+  }
+}
+
 TEST_CASE("errors of efficient attention") {
   const Tensor q = Tensor::zeros({2, 3, 2, 4}), k = Tensor::zeros({2, 5, 2, 4}), v = Tensor::zeros({2, 4, 2, 4});
   CHECK(message_of([&] { efficient_attention(q, k, v); }) ==
@@ -142,4 +157,7 @@ TEST_CASE("errors of efficient attention") {
   const KeyMask keys = KeyMask::lengths({1});
   CHECK(message_of([&] { efficient_attention(q, k, k, {.keys = &keys}); }) ==
         "efficient_attention: key mask has 1 lengths for a batch of 2");
+  const QueryMask queries = QueryMask::lengths({1, 1});
+  CHECK(message_of([&] { efficient_attention_sums(k, k, {.queries = &queries}); }) ==
+        "efficient_attention_sums: takes a key mask, not a query mask: there are no queries");
 }
