@@ -24,7 +24,10 @@ Variable masked(const Tensor& steps, const Variable& x, double otherwise) {
 Variable over_time(const char* op, const Variable& k, const EfficientAttentionOptions& options) {
   if (!options.keys) return softmax(k, 1);
   const Tensor steps = options.keys->steps(op, "key", k.size(0), k.size(1), k.device());
-  return softmax(masked(steps, k, -std::numeric_limits<double>::infinity()), 1);
+  // The least finite number, for a tape that looks for infinities. Where no key is allowed, none is read afterwards.
+  const double least =
+      k.dtype() == Dtype::f32 ? std::numeric_limits<float>::lowest() : std::numeric_limits<double>::lowest();
+  return softmax(masked(steps, k, least), 1);
 }
 
 Variable attend(const char* op, Variable q, const Variable& k, const Variable& v,

@@ -225,6 +225,7 @@ TEST_CASE("language model: every feature map runs step by step as it does at onc
     CAPTURE(each.name);
     CausalLMOptions options = small();
     options.feature_map = each.features;
+    options.eps = each.eps;
     CausalLM net(options);
     test::randomise(net, 0.4);
     const Tensor logits = net(tokens).value();

@@ -27,8 +27,9 @@ struct Net : nn::Model {
                          .kind = each.kind,
                          .window = test::kWindow,
                          .pre_norm = pre_norm,
+                         .eps = each.eps,
                          .feature_map = each.features}}) {
-    test::randomise(*this, 0.4);
+    test::randomise(*this, each.weights);
   }
   Net(AttentionKind kind, bool pre_norm) : Net(AttentionCase{nn::name(kind), kind}, pre_norm) {}
 };

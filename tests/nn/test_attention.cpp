@@ -34,8 +34,9 @@ struct Net : nn::Model {
                    .causal = causal,
                    .kind = each.kind,
                    .window = test::kWindow,
+                   .eps = each.eps,
                    .feature_map = each.features}) {
-    test::randomise(*this, 0.5);
+    test::randomise(*this, each.weights);
   }
   Net(AttentionKind kind, bool causal) : Net(AttentionCase{nn::name(kind), kind}, causal) {}
 };
@@ -79,7 +80,7 @@ TEST_CASE("attention: it is out(op(qkv(x))), the three parts head by head") {
       }
       if (!net.attention.features) return linear_attention(q, k, v, {.causal = causal});
       return linear_attention(net.attention.features->of_queries(q), net.attention.features->of_keys(k), v,
-                              {.feature_map = FeatureMap::identity, .causal = causal});
+                              {.feature_map = FeatureMap::identity, .causal = causal, .eps = each.eps});
     };
     CHECK(deviation(net.attention(x).value(), net.attention.out(reshape(op(), {2, 7, 12})).value()) < 1e-6);
   });

@@ -26,8 +26,13 @@ struct Net : nn::Model {
   nn::CrossAttention cross;
   explicit Net(const AttentionCase& each)
       : cross(*this, "cross",
-              {.dim = 12, .heads = 3, .memory_dim = 10, .kind = each.kind, .feature_map = each.features}) {
-    test::randomise(*this, 0.5);
+              {.dim = 12,
+               .heads = 3,
+               .memory_dim = 10,
+               .kind = each.kind,
+               .eps = each.eps,
+               .feature_map = each.features}) {
+    test::randomise(*this, each.weights);
   }
   explicit Net(AttentionKind kind) : Net(AttentionCase{nn::name(kind), kind}) {}
 };
@@ -56,7 +61,7 @@ TEST_CASE("cross attention: it is out(op(q(x), kv(memory))), head by head") {
       if (each.kind == AttentionKind::efficient) return efficient_attention(q, k, v);
       if (!net.cross.features) return linear_attention(q, k, v);
       return linear_attention(net.cross.features->of_queries(q), net.cross.features->of_keys(k), v,
-                              {.feature_map = FeatureMap::identity});
+                              {.feature_map = FeatureMap::identity, .eps = each.eps});
     };
     CHECK(deviation(net.cross(x, memory).value(), net.cross.out(reshape(op(), {2, 5, 12})).value()) < 1e-6);
   });
@@ -98,8 +103,9 @@ TEST_CASE("cross attention: gradients of both inputs and of every parameter, a s
   const KeyMask keys = KeyMask::lengths({4, 0});
   for_each_cross([&](const AttentionCase& each) {
     nn::Model root;
-    nn::CrossAttention cross(root, "cross",
-                             {.dim = 4, .heads = 2, .memory_dim = 3, .kind = each.kind, .feature_map = each.features});
+    nn::CrossAttention cross(
+        root, "cross",
+        {.dim = 4, .heads = 2, .memory_dim = 3, .kind = each.kind, .eps = each.eps, .feature_map = each.features});
     test::randomise(root, 0.5);
     root.to(Dtype::f64);
     const std::vector<Variable*> used{&cross.q.weight, &cross.q.bias,     &cross.kv.weight,

@@ -145,6 +145,18 @@ TEST_CASE("efficient attention: sums of the keys answer queries one by one as th
   }
 }
 
+TEST_CASE("efficient attention: a mask brings no infinity onto the tape") {
+  const KeyMask keys = KeyMask::lengths({9, 0});
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+    Tape tape({.check_finite = true});
+    Variable qkv = Variable::leaf(draw({2, 9, 3, 2, 4}, 1, dtype));
+    const Variable out = efficient_attention_qkv(qkv, {.keys = &keys});
+    CHECK_NOTHROW(tape.backward(out, Tensor::full(out.shape(), 1, dtype)));
+    CHECK(compute::sum_of_squares(qkv.grad().slice(0, 1)) > 0);
+    CHECK(compute::sum_of_squares(qkv.grad().slice(1, 2)) == 0);
+  }
+}
+
 TEST_CASE("errors of efficient attention") {
   const Tensor q = Tensor::zeros({2, 3, 2, 4}), k = Tensor::zeros({2, 5, 2, 4}), v = Tensor::zeros({2, 4, 2, 4});
   CHECK(message_of([&] { efficient_attention(q, k, v); }) ==

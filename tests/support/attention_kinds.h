@@ -22,16 +22,17 @@ struct AttentionCase {
   std::string name;
   nn::AttentionKind kind;
   nn::Features features = {};
+  double eps = 0, weights = 0.5;  // the weights' standard deviation
 };
 
-/// Linear attention with each feature map that is not fused. Of the random ones so many features that the denominators
-/// of layers as small as those of the tests stay away from 0.
+/// Linear attention with each feature map that is not fused. Where features may be negative, their options keep the
+/// denominators away from 0, so that no rounding is made large.
 inline std::vector<AttentionCase> feature_cases() {
   const auto own = [](const Variable& x) { return concat({exp(x), exp(-x)}, -1); };  // 2 D features
   constexpr auto kLinear = nn::AttentionKind::linear;
   return {{"squared_relu", kLinear, nn::Features::squared_relu()},
-          {"polynomial", kLinear, nn::Features::polynomial()},
-          {"fourier", kLinear, nn::Features::fourier(256)},
+          {"polynomial", kLinear, nn::Features::polynomial(), 1},
+          {"fourier", kLinear, nn::Features::fourier(256), 0, 0.15},
           {"favor", kLinear, nn::Features::favor(10)},
           {"own", kLinear, nn::Features::own(own)}};
 }
