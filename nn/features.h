@@ -24,13 +24,13 @@ struct Features {
   Features(FeatureMap fused_map) : fused(fused_map) {}  // NOLINT: a fused one needs no more words than its name
 
   static Features squared_relu();  ///< D features
-  static Features polynomial();    ///< D (D + 1) / 2, of degree 2
+  static Features polynomial();    ///< D (D + 1) / 2, of degree 2: a product is (q . k)^2
   /// Both of x / D^(1/4), so that D does not change how sharp the attention is: the kernels are
   /// exp(-|q - k|^2 / (2 sqrt(D))) and, as in softmax attention, exp(q . k / sqrt(D)). ops/feature_maps.h tells more.
   static Features fourier(int64_t count = 0);  ///< a cosine and a sine of each projection: an even count
-  static Features favor(int64_t count = 0);    ///< FAVOR+; with eps = 0 alone it is exact that a query cannot overflow
-  /// One's own: called with queries (batch, time, heads, D), then with keys, and in a step with (batch, heads, D). What
-  /// it gives must not be negative (or its products not), and each row must be of its own row alone.
+  static Features favor(int64_t count = 0);    ///< FAVOR+; eps stays 0, or it would weigh each query in its own way
+  /// One's own: called with queries (batch, time, heads, D), with keys, and in a step with (batch, heads, D). A row's
+  /// features are of that row alone, and products of them not negative.
   static Features own(Map map);
 };
 

@@ -146,6 +146,8 @@ TEST_CASE("features: errors name the layer") {
         "projection");
   CHECK(message_of([&] { Net net(Features::favor(-1)); }) ==
         "FeatureLayer attention.features: -1 features given, 1 or more wanted, or 0 for 2 D");
+  CHECK_THROWS_AS(Net(Features::favor(int64_t{1} << 61)), Error);
+  CHECK_THROWS_AS(Net(Features::fourier(INT64_MAX - 1)), Error);
   CHECK(message_of([&] { Net net(Features::own({})); }) == "FeatureLayer attention.features: no map given");
   const Tensor x = test::normal({2, 6, 8});
   Net flat(Features::own([](const Variable& rows) { return sum(rows, {-1}); }));
