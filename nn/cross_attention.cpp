@@ -2,6 +2,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/ops/efficient_attention.h"
 #include "linnet/ops/shape_ops.h"
 
 namespace linnet::nn {
@@ -52,8 +53,11 @@ CrossAttention::CrossAttention(Module& parent, std::string name, const Options& 
       memory_dim_(kv.weight.size(1)),
       kind_(options.kind),
       eps_(options.eps),
-      feature_map_(options.feature_map) {
+      fused_map_(detail::fused_map(options.feature_map)) {
   detail::check_heads(*this, dim_, heads_, eps_);
+  LINNET_CHECK(kind_ != AttentionKind::local, label(), ": local attention given, whose window is of steps of one ",
+               "sequence; linear, softmax or efficient wanted");
+  detail::make_features(features, *this, kind_, heads_, dim_ / heads_, options.feature_map);
 }
 
 CrossAttention::Parts CrossAttention::project(const Variable& memory) const {
@@ -64,17 +68,32 @@ CrossAttention::Parts CrossAttention::project(const Variable& memory) const {
   return {reshape(parts[0], shape), reshape(parts[1], shape)};
 }
 
+Variable CrossAttention::attend(const Variable& queries, const Parts& memory, const KeyMask* keys) const {
+  const auto& [k, v] = memory;
+  switch (kind_) {
+    case AttentionKind::linear: {
+      const LinearAttentionOptions options{.feature_map = fused_map_, .eps = eps_, .keys = keys};
+      if (!features) return linear_attention(queries, k, v, options);
+      return linear_attention(features->of_queries(queries), features->of_keys(k), v, options);
+    }
+    case AttentionKind::softmax:
+      return softmax_attention(queries, k, v, {.keys = keys});
+    case AttentionKind::efficient:
+      return efficient_attention(queries, k, v, {.keys = keys});
+    case AttentionKind::local:
+      break;
+  }
+  fail(label(), ": no kind ", static_cast<int>(kind_));
+}
+
 Variable CrossAttention::operator()(const Variable& x, const Variable& memory, const KeyMask* keys) const {
   LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, time, ", dim_,
                ")");
-  const auto [k, v] = project(memory);
+  const Parts seen = project(memory);
   LINNET_CHECK(x.size(0) == memory.size(0), label(), ": input ", x.shape(), " and memory ", memory.shape(),
                " differ in batch");
   const Variable queries = reshape(q(x), Shape{x.size(0), x.size(1), heads_, dim_ / heads_});
-  const Variable heads = kind_ == AttentionKind::linear
-                             ? linear_attention(queries, k, v, {.feature_map = feature_map_, .eps = eps_, .keys = keys})
-                             : softmax_attention(queries, k, v, {.keys = keys});
-  return out(reshape(heads, x.shape()));
+  return out(reshape(attend(queries, seen, keys), x.shape()));
 }
 
 CrossState CrossAttention::encode(const Variable& memory, const KeyMask* keys) const {
@@ -83,7 +102,10 @@ CrossState CrossAttention::encode(const Variable& memory, const KeyMask* keys) c
   CrossState state;
   state.memory.kind = kind_;
   if (kind_ == AttentionKind::linear) {
-    state.memory.linear = linear_attention_sums(k.value(), v.value(), {.feature_map = feature_map_, .keys = keys});
+    const Variable b = features ? features->of_keys(k) : k;
+    state.memory.linear = linear_attention_sums(b.value(), v.value(), {.feature_map = fused_map_, .keys = keys});
+  } else if (kind_ == AttentionKind::efficient) {
+    state.memory.linear = efficient_attention_sums(k.value(), v.value(), {.keys = keys});
   } else {
     state.memory.softmax = {k.value(), v.value(), k.size(1)};
     if (keys) state.keys = keys->steps("encode", "key", k.size(0), k.size(1), k.device()).clone();
@@ -98,12 +120,13 @@ void CrossAttention::check_state(const CrossState& state, int64_t batch) const {
   const Dtype dtype = q.weight.dtype();
   const LinearState& sums = state.memory.linear;
   const KeyValueCache& cache = state.memory.softmax;
-  const bool is_linear = kind_ == AttentionKind::linear;
-  LINNET_CHECK(is_linear ? sums.s.defined() && sums.z.defined() : cache.k.defined() && cache.v.defined(), label(),
+  const bool is_sums = kind_ != AttentionKind::softmax;
+  LINNET_CHECK(is_sums ? sums.s.defined() && sums.z.defined() : cache.k.defined() && cache.v.defined(), label(),
                ": a state without a memory given; encode makes one");
-  if (is_linear) {
-    detail::check_state_part(*this, "s", sums.s.value(), {batch, heads_, width, width}, dtype);
-    detail::check_state_part(*this, "z", sums.z.value(), {batch, heads_, width}, dtype);
+  if (is_sums) {
+    const int64_t rows = features ? features->count(dtype, q.weight.device()) : width;
+    detail::check_state_part(*this, "s", sums.s.value(), {batch, heads_, rows, width}, dtype);
+    detail::check_state_part(*this, "z", sums.z.value(), {batch, heads_, rows}, dtype);
     return;
   }
   const int64_t time = cache.length;
@@ -130,8 +153,11 @@ void CrossAttention::add_step(Tensor& y, const Tensor& x, const CrossState& stat
   Tensor heads = workspace.take(shape, x.dtype(), x.device());
   q.into(x, queries);
   if (kind_ == AttentionKind::linear) {
-    linear_attention_query(queries.reshape(shape), state.memory.linear, heads,
-                           {.feature_map = feature_map_, .eps = eps_});
+    Tensor a = queries.reshape(shape);
+    if (features) a = features->of_queries(a).value();
+    linear_attention_query(a, state.memory.linear, heads, {.feature_map = fused_map_, .eps = eps_});
+  } else if (kind_ == AttentionKind::efficient) {
+    efficient_attention_query(queries.reshape(shape), state.memory.linear, heads);
   } else if (state.keys.defined()) {
     const KeyMask keys = KeyMask::array(state.keys);
     softmax_attention_query(queries.reshape(shape), state.memory.softmax, heads, {.keys = &keys});

@@ -9,6 +9,8 @@
 #include "linnet/core/threads.h"
 #include "support/program.h"
 
+using linnet::nn::AttentionKind;
+
 namespace copy_task {
 namespace {
 
@@ -17,6 +19,8 @@ namespace {
 template <class S, class G, class F>
 void for_each_setting(S& settings, G& flags, F&& f) {
   f("attention", settings.attention, flags.attention);
+  f("window", settings.window, flags.window);
+  f("feature_map", settings.feature_map, flags.feature_map);
   f("layers", settings.layers, flags.layers);
   f("heads", settings.heads, flags.heads);
   f("dim", settings.dim, flags.dim);
@@ -78,15 +82,22 @@ linnet::models::CausalLMOptions Settings::model() const {
           .heads = heads,
           .hidden = 4 * dim,
           .max_time = length,
-          .kind = attention == "linear" ? linnet::nn::AttentionKind::linear : linnet::nn::AttentionKind::softmax};
+          .kind = linnet::nn::attention_kind(attention),
+          .window = window,
+          .feature_map = linnet::nn::feature_map(feature_map)};
 }
 
 void Settings::check() const {
   auto at_least = [](const char* flag, int64_t value, int64_t least) {
     LINNET_CHECK(value >= least, flag, " ", value, ": must be at least ", least);
   };
-  LINNET_CHECK(attention == "linear" || attention == "softmax", "--attention ", attention,
-               ": must be linear or softmax");
+  const auto kind = linnet::nn::attention_kind(attention, "--attention");
+  const bool is_linear = kind == AttentionKind::linear, is_local = kind == AttentionKind::local;
+  LINNET_CHECK(kind != AttentionKind::efficient, "--attention efficient: sees what comes later, and cannot write on");
+  LINNET_CHECK(!is_local || window >= 0, "--attention local: wants --window, how many steps back a step looks");
+  LINNET_CHECK(is_local || window == -1, "--window ", window, ": only for --attention local");
+  (void)linnet::nn::feature_map(feature_map, "--feature-map");
+  LINNET_CHECK(is_linear || feature_map == "elu1", "--feature-map ", feature_map, ": only for --attention linear");
   LINNET_CHECK(device == "cpu" || device == "cuda", "--device ", device, ": must be cpu or cuda");
   at_least("--layers", layers, 1);
   at_least("--heads", heads, 1);
@@ -126,6 +137,8 @@ Settings settings_from_json(const example::Json& json, const std::string& file) 
   Settings settings;
   const Flags none;
   for_each_setting(settings, none, [&](const char* name, auto& value, const auto&) {
+    const bool newer = name == std::string("window") || name == std::string("feature_map");
+    if (newer && !json.contains(name)) return;  // a run that was started before there was a choice
     LINNET_CHECK(json.contains(name), file, ": \"", name, "\" is missing; is it from a copy_task run?");
     const example::Json& given = json.at(name);
     LINNET_CHECK(fits(given, value), file, ": \"", name, "\" is ", given.dump(), ", wanted: ", wanted(value));
@@ -137,7 +150,10 @@ Settings settings_from_json(const example::Json& json, const std::string& file) 
 
 void Flags::add_to(CLI::App& app) {
   using example::add_integer;
-  app.add_option("--attention", attention, "linear (default) or softmax");
+  app.add_option("--attention", attention, "linear (default), softmax or local");
+  add_integer(app, "--window", window, "how many steps back local attention looks");
+  app.add_option("--feature-map", feature_map,
+                 "of linear attention: elu1 (default), relu, squared_relu, polynomial, fourier or favor");
   add_integer(app, "--layers", layers, "transformer blocks (default 2)");
   add_integer(app, "--heads", heads, "attention heads (default 4)");
   add_integer(app, "--dim", dim, "width of the model; the feed-forward part has four times as much (default 64)");

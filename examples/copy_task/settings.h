@@ -10,7 +10,8 @@
 namespace copy_task {
 
 struct Settings {
-  std::string attention = "linear";
+  std::string attention = "linear", feature_map = "elu1";
+  int64_t window = -1;  ///< of local attention, which has none of its own
   int64_t layers = 2, heads = 4, dim = 64;
   int64_t length = 32, symbols = 10;
   int64_t batch = 32, steps = 4000;
@@ -34,8 +35,8 @@ Settings settings_from_json(const example::Json& json, const std::string& file);
 
 /// The flags as given: empty where a flag was not.
 struct Flags {
-  std::optional<std::string> attention, device;
-  std::optional<int64_t> layers, heads, dim, length, symbols, batch, steps, lr_drop_at, seed, threads;
+  std::optional<std::string> attention, feature_map, device;
+  std::optional<int64_t> window, layers, heads, dim, length, symbols, batch, steps, lr_drop_at, seed, threads;
   std::optional<double> lr, clip, weight_decay;
   bool paper = false;
   std::string out, resume, evaluate, copy, from;
