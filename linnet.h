@@ -47,6 +47,7 @@
 #include "linnet/ops/linear.h"
 #include "linnet/ops/linear_attention.h"
 #include "linnet/ops/local_attention.h"
+#include "linnet/ops/lsh_attention.h"
 #include "linnet/ops/masks.h"
 #include "linnet/ops/matmul.h"
 #include "linnet/ops/mse.h"
