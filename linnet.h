@@ -36,6 +36,7 @@
 #include "linnet/nn/required.h"
 #include "linnet/nn/summary.h"
 #include "linnet/ops/batch_norm.h"
+#include "linnet/ops/clustered_attention.h"
 #include "linnet/ops/compare.h"
 #include "linnet/ops/cross_entropy.h"
 #include "linnet/ops/dropout.h"
