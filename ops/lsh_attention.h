@@ -42,15 +42,16 @@ Tensor lsh_hashes(const Tensor& x, int64_t buckets, int64_t rounds, Generator& g
 /// with z_i the log of the sum of the weights: equations 4 to 6 and appendix A. P_i^r holds the steps j that the mask
 /// allows, that are not i, not later than i where causal, in i's bucket of round r, and in i's chunk or the one before
 /// it. Each round sorts the steps by (bucket, step), those masked as keys behind all others; so a sample padded behind
-/// its length gives what it gives alone. No chunk lies before the first one, the last one may be shorter. A query that
-/// no P_i^r gives a key looks at its own step, o_i = v_i; where that is masked, output and gradient are 0.
+/// its length gives what it gives alone, with the same rotations. No chunk lies before the first one, the last one may
+/// be shorter. A query that no P_i^r gives a key looks at its own step, o_i = v_i; where that is masked, output and
+/// gradient are 0.
 ///
 /// q, k (batch, time, heads, D), v (batch, time, heads, M) -> (batch, time, heads, M). The hashes are those of k. With
 /// LshRounds::mean, o_i is the mean over r of sum_j softmax_j(scale q_i . k_j) v_j, with the own step for a P_i^r that
 /// is empty. With own_bucket = false, self = true and one chunk over all it is softmax_attention. A step's weight on a
-/// later one is exactly 0 where causal, but the sort sees all steps. Kept for the way back: q, k, v, the hashes,
-/// log(sum exp) of each row, and o for LshRounds::joint. Errors: a k of another time than q, sizes out of range, hashes
-/// of another shape, and those of softmax_attention.
+/// later one is exactly 0 where causal, but the sort sees all steps. To the gradient the hashes are constants. Kept for
+/// the way back: q, k, v, the hashes, log(sum exp) of each row, and o for LshRounds::joint. Errors: a k of another time
+/// than q, sizes out of range, hashes of another shape, and those of softmax_attention.
 Variable lsh_attention(const Variable& q, const Variable& k, const Variable& v, const LshAttentionOptions& options);
 
 /// The same for the three parts of one projection, qkv (batch, time, 3, heads, dim), with one gradient of that shape.

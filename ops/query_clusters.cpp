@@ -21,8 +21,10 @@ std::vector<int32_t> cluster_hashes(const std::vector<uint64_t>& hashes, const Q
   if (n == 0) return groups;
   std::vector<uint64_t> centres(clusters);
   for (size_t c = 0; c < clusters; ++c) centres[c] = hashes[c * n / clusters];
-  const auto assign = [&] {
+  const auto assign = [&] {  // whether any hash changed its cluster
+    bool moved = false;
     for (size_t i = 0; i < n; ++i) {
+      const int32_t before = groups[i];
       int nearest = std::numeric_limits<int>::max();
       for (size_t c = 0; c < clusters; ++c) {
         const int distance = std::popcount(hashes[i] ^ centres[c]);
@@ -30,12 +32,15 @@ std::vector<int32_t> cluster_hashes(const std::vector<uint64_t>& hashes, const Q
         nearest = distance;
         groups[i] = static_cast<int32_t>(c);
       }
+      moved |= groups[i] != before;
     }
+    return moved;
   };
   const size_t bits = static_cast<size_t>(options.bits);
   std::vector<int64_t> members(clusters), votes(clusters * bits);
+  bool moved = true;
   assign();
-  for (int64_t iteration = 1; iteration < options.iterations; ++iteration) {
+  for (int64_t iteration = 1; iteration < options.iterations && moved; ++iteration) {
     std::fill(members.begin(), members.end(), 0);
     std::fill(votes.begin(), votes.end(), 0);
     for (size_t i = 0; i < n; ++i) {
@@ -48,7 +53,7 @@ std::vector<int32_t> cluster_hashes(const std::vector<uint64_t>& hashes, const Q
       centres[c] = 0;
       for (size_t b = 0; b < bits; ++b) centres[c] |= uint64_t{2 * votes[c * bits + b] > members[c]} << b;
     }
-    assign();
+    moved = assign();
   }
   return groups;
 }

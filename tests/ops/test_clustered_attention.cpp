@@ -191,6 +191,15 @@ TEST_CASE("clustered attention: the weight on a later step is exactly 0 where ca
   }
 }
 
+TEST_CASE("clustered attention: of keys that weigh the same the first are the top ones") {
+  const Tensor q = draw({1, 9, 1, 2}, 1), k = Tensor::zeros({1, 9, 1, 2}, Dtype::f64), v = draw({1, 9, 1, 3}, 2);
+  const Tensor groups = random_groups({1, 9, 1}, 2);
+  const ClusteredAttentionOptions options{.clusters = 2, .topk = 4, .causal = true, .groups = &groups};
+  const Tensor out = clustered_attention(q, k, v, options).value();
+  CHECK(deviation(out, clustered_by_definition(q, k, v, options)) < 1e-12);
+  CHECK(deviation(test::sample(out, 0, 1), test::sample(v, 0, 1)) < 1e-12);
+}
+
 TEST_CASE("clustered attention: constant values stay, whatever the clusters") {
   const Tensor q = draw({1, 60, 2, 4}, 1, Dtype::f32), k = draw({1, 33, 2, 4}, 2, Dtype::f32);
   const Tensor v = Tensor::full({1, 33, 2, 3}, 2.5);
@@ -219,6 +228,14 @@ TEST_CASE("query_clusters puts queries that lie together together, and repeats i
     for (int64_t t = 0; t < time; ++t)
       if (s % 4 != t % 4) CHECK(group[s] != group[t]);
   }
+  const Tensor random = draw({1, 200, 2, 8}, 3);
+  const auto after = [&](int64_t iterations) {
+    Generator planes{2, 0, 0};
+    return query_clusters(random, {.clusters = 10, .iterations = iterations}, planes);
+  };
+  CHECK(!bit_equal(after(1), after(2)));
+  CHECK(!bit_equal(after(2), after(10)));
+  CHECK(bit_equal(after(200), after(1000)));  // nothing moves any more
   // With room for one cluster there is one; a masked query belongs to the first.
   const QueryMask some = QueryMask::lengths({0});
   for (const Tensor& x :

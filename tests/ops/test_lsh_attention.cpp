@@ -43,6 +43,13 @@ void check_near(const Run& a, const Run& b, double tolerance) {
 
 bool all_zero(const Tensor& x) { return compute::sum_of_squares(x) == 0; }
 
+/// 0 or 1, about a third of them 0.
+Tensor random_mask(const Shape& shape, uint64_t seed) {
+  std::vector<uint8_t> mask;
+  for (float x : test::normal(shape, seed).to_vector<float>()) mask.push_back(x > -0.43f);
+  return Tensor::from(mask, shape);
+}
+
 /// The rows of x divided by their norms, and 0 where that is 0.
 Tensor unit_rows(const Tensor& x) {
   const int64_t dim = x.size(3);
@@ -79,9 +86,8 @@ TEST_CASE("LSH attention agrees with its definition") {
           CAPTURE(time);
           CAPTURE(rounds);
           CAPTURE(chunk);
-          const int32_t some = static_cast<int32_t>(time / 2);
-          const KeyMask keys = KeyMask::lengths({some, static_cast<int32_t>(time)});
-          const QueryMask queries = QueryMask::lengths({static_cast<int32_t>(time), some});
+          const KeyMask keys = KeyMask::array(random_mask({2, time}, 4));
+          const QueryMask queries = QueryMask::array(random_mask({2, time}, 5));
           const Tensor hashes = random_hashes({2, time, 2, rounds}, 6);
           options.rounds = rounds;
           options.chunk = chunk;
