@@ -68,6 +68,7 @@ class Order {
   bool causal_, self_, own_bucket_, divide_;
   const uint8_t *keys_, *queries_;
   std::vector<int32_t> hashes_, steps_, chunks_;  // rounds x time: of each step, in sorted order, of each step
+  std::vector<double> logs_;                      // of 0 .. rounds
 };
 
 /// out, and lse: log(sum exp) of each row, (batch, heads, rounds or 1, time); -infinity where no key is in P_i.

@@ -66,6 +66,7 @@ Order::Order(const Call& call, const Inputs& x, int64_t b, int64_t h)
       hashes_(static_cast<size_t>(rounds_ * time_)),
       steps_(hashes_.size()),
       chunks_(hashes_.size()) {
+  for (int64_t count = 0; count <= rounds_; ++count) logs_.push_back(std::log(static_cast<double>(count)));
   const int32_t* given = x.hashes.data<int32_t>();
   for (int64_t r = 0; r < rounds_; ++r) {
     int32_t *hash = hashes_.data() + r * time_, *chunk = chunks_.data() + r * time_, *first = steps_.data() + r * time_;
@@ -96,7 +97,7 @@ void Order::mask(int64_t round, int64_t i, int64_t begin, int64_t end, T* s) con
     if ((j == i && !self_) || (causal_ && j > i) || !bucket_allows(round, i, j))
       *s = -std::numeric_limits<T>::infinity();
     else if (divide_)
-      *s -= std::log(static_cast<T>(rounds_with(i, j)));
+      *s -= static_cast<T>(logs_[static_cast<size_t>(rounds_with(i, j))]);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/core/threads.h"
 #include "linnet/ops/softmax_attention.h"
 #include "support/attention.h"
 #include "support/clustered_attention.h"
@@ -241,6 +242,22 @@ TEST_CASE("query_clusters puts queries that lie together together, and repeats i
   for (const Tensor& x :
        {query_clusters(q, {.clusters = 1}, generator), query_clusters(q, {.clusters = 9}, generator, &some)})
     CHECK(x.to_vector<int32_t>() == std::vector<int32_t>(static_cast<size_t>(time), 0));
+}
+
+TEST_CASE("clustered attention gives the same for any number of threads") {
+  const Tensor x = draw({1, 300, 4, 16}, 1, Dtype::f32);
+  const int before = num_threads();
+  std::vector<Run> runs;
+  for (const int threads : {1, 3}) {
+    set_num_threads(threads);
+    Generator generator{1, 0, 0};
+    runs.push_back(run(x, x, x, {.clusters = 20, .topk = 8, .generator = &generator}));
+  }
+  set_num_threads(before);
+  CHECK(bit_equal(runs[0].out, runs[1].out));
+  CHECK(bit_equal(runs[0].dq, runs[1].dq));
+  CHECK(bit_equal(runs[0].dk, runs[1].dk));
+  CHECK(bit_equal(runs[0].dv, runs[1].dv));
 }
 
 TEST_CASE("clustered attention keeps no scores") {
