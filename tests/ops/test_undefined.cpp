@@ -106,6 +106,21 @@ TEST_CASE("an op names itself where an input is undefined") {
       {"local_attention_step_qkv", [&](const Variable& n) { local_attention_step_qkv(n, local, out, {.window = 1}); }},
       {"efficient_attention", [&](const Variable& n) { efficient_attention(heads, heads, n); }},
       {"efficient_attention_qkv", [](const Variable& n) { efficient_attention_qkv(n); }},
+      {"lsh_hashes",
+       [](const Variable&) {
+         Generator generator;
+         lsh_hashes({}, 2, 1, generator);
+       }},
+      {"lsh_attention", [&](const Variable& n) { lsh_attention(heads, n, heads, {.buckets = 2, .chunk = 1}); }},
+      {"lsh_attention_qkv", [](const Variable& n) { lsh_attention_qkv(n, {.buckets = 2, .chunk = 1}); }},
+      {"lsh_attention_shared", [&](const Variable& n) { lsh_attention_shared(n, heads, {.buckets = 2, .chunk = 1}); }},
+      {"query_clusters",
+       [](const Variable&) {
+         Generator generator;
+         query_clusters({}, {.clusters = 1}, generator);
+       }},
+      {"clustered_attention", [&](const Variable& n) { clustered_attention(heads, heads, n, {.clusters = 1}); }},
+      {"clustered_attention_qkv", [](const Variable& n) { clustered_attention_qkv(n, {.clusters = 1}); }},
       {"squared_relu", [](const Variable& n) { squared_relu(n); }},
       {"polynomial_features", [](const Variable& n) { polynomial_features(n); }},
       {"fourier_features", [&](const Variable& n) { fourier_features(n, x.value()); }},
