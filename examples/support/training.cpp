@@ -54,6 +54,7 @@ void Training::train_step() {
   rate_ = optimizer_->lr();
   optimizer_->step();
   schedule_.step();
+  moved();
   optimizer_->clear_grads();
 
   window_.loss += loss;

@@ -66,6 +66,8 @@ class Training {
   virtual Pass pass() = 0;
   virtual void draw_curve(const RunDirectory& run, const std::string& subtitle) const = 0;
   virtual linnet::data::Position* position() { return nullptr; }
+  /// Called when a step has moved the weights.
+  virtual void moved() {}
   /// Asked after each step and before the first of a resumed run; after the evaluation a checkpoint is saved. One that
   /// is interrupted leaves it due.
   virtual bool evaluation_due() const { return false; }
