@@ -42,6 +42,7 @@
 #include "linnet/nn/positions.h"
 #include "linnet/nn/required.h"
 #include "linnet/nn/summary.h"
+#include "linnet/ops/attention_weights.h"
 #include "linnet/ops/batch_norm.h"
 #include "linnet/ops/compare.h"
 #include "linnet/ops/cross_entropy.h"

@@ -14,7 +14,7 @@
 #include "support/resume.h"
 #include "translate/flags.h"
 #include "translate/trainer.h"
-#include "translate/translator.h"
+#include "translate/use.h"
 
 using namespace translate;
 using example::RunDirectory;
@@ -44,8 +44,7 @@ SubwordTokenizer learn_subwords(const Lines& lines, const Settings& settings) {
 void copy_files(const RunDirectory& from, const RunDirectory& to) {
   for (const char* name : {"validation.csv", "model.safetensors"}) {
     std::error_code ignored;
-    if (std::filesystem::exists(from.file(name), ignored))
-      std::filesystem::copy_file(from.file(name), to.file(name));
+    if (std::filesystem::exists(from.file(name), ignored)) std::filesystem::copy_file(from.file(name), to.file(name));
   }
 }
 
@@ -66,14 +65,14 @@ int train(const Settings& settings, const Flags& flags, const example::Earlier* 
   const Lines test = read_part(settings, settings.test);
   Data data;
   data.val_lines = read_part(settings, "val");
-  const SubwordTokenizer tokenizer = earlier ? SubwordTokenizer::load(earlier->from().file("tokenizer.model"))
-                                             : learn_subwords(lines, settings);
+  const SubwordTokenizer tokenizer =
+      earlier ? SubwordTokenizer::load(earlier->from().file("tokenizer.model")) : learn_subwords(lines, settings);
   Left left, left_val;
   data.train = encode_pairs(lines, tokenizer, settings.max_length, left);
   data.val = encode_pairs(data.val_lines, tokenizer, settings.batch_tokens, left_val);
-  LINNET_CHECK(!data.train.empty() && !data.val.empty(), settings.data, ": there are no pairs to train on: ",
-               left.empty, " of train have an empty side and ", left.too_long, " more than --max-length ",
-               settings.max_length, " subwords; of val ", data.val.size(), " can be used");
+  LINNET_CHECK(!data.train.empty() && !data.val.empty(), settings.data,
+               ": there are no pairs to train on: ", left.empty, " of train have an empty side and ", left.too_long,
+               " more than --max-length ", settings.max_length, " subwords; of val ", data.val.size(), " can be used");
   EncoderDecoder net(settings.model(tokenizer.vocab()));
   Trainer trainer(net, tokenizer, data, settings);
   if (earlier) trainer.restore(earlier->checkpoint(), earlier->metrics());
@@ -85,8 +84,8 @@ int train(const Settings& settings, const Flags& flags, const example::Earlier* 
             << " heads, dim " << settings.dim << ", " << example::with_commas(tokenizer.vocab()) << " subwords, "
             << example::with_commas(net.parameter_count()) << " parameters, " << settings.threads
             << (settings.threads == 1 ? " thread" : " threads") << "; all files go to " << run.path() << std::endl
-            << example::with_commas(static_cast<int64_t>(data.train.size())) << " pairs to train on ("
-            << left.empty << " with an empty side and " << left.too_long << " too long left out), "
+            << example::with_commas(static_cast<int64_t>(data.train.size())) << " pairs to train on (" << left.empty
+            << " with an empty side and " << left.too_long << " too long left out), "
             << example::with_commas(static_cast<int64_t>(data.val.size())) << " to validate" << std::endl;
   if (earlier) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
 
@@ -139,6 +138,11 @@ int main(int argc, char** argv) {
   Flags flags;
   flags.add_to(app);
   return example::run_program(app, argc, argv, [&] {
+    flags.settle(app);
+    if (app.count("--translate")) return translate_file(flags);
+    if (app.count("--show-attention")) return show_attention(flags);
+    if (app.count("--from")) return translate_input(flags);
+    if (app.count("--evaluate")) return evaluate(flags);
     if (app.count("--resume")) return resume(flags);
     const Settings settings = flags.settings();
     if (!app.count("--out")) {

@@ -2,6 +2,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/ops/attention_weights.h"
 #include "linnet/ops/shape_ops.h"
 
 namespace linnet::nn {
@@ -64,13 +65,27 @@ CrossAttention::Parts CrossAttention::project(const Variable& memory) const {
   return {reshape(parts[0], shape), reshape(parts[1], shape)};
 }
 
-Variable CrossAttention::operator()(const Variable& x, const Variable& memory, const KeyMask* keys) const {
+Variable CrossAttention::project_queries(const Variable& x, const Variable& memory) const {
   LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, time, ", dim_,
                ")");
+  LINNET_CHECK(memory.rank() != 3 || x.size(0) == memory.size(0), label(), ": input ", x.shape(), " and memory ",
+               memory.shape(), " differ in batch");
+  return reshape(q(x), Shape{x.size(0), x.size(1), heads_, dim_ / heads_});
+}
+
+Tensor CrossAttention::weights(const Variable& x, const Variable& memory, const KeyMask* keys) const {
+  detail::check_not_recording(*this, "weights");
+  const Variable queries = project_queries(x, memory);
+  const Tensor k = project(memory).k.value();
+  return kind_ == AttentionKind::linear
+             ? attention_weights(queries.value(), k,
+                                 LinearAttentionOptions{.feature_map = feature_map_, .eps = eps_, .keys = keys})
+             : attention_weights(queries.value(), k, SoftmaxAttentionOptions{.keys = keys});
+}
+
+Variable CrossAttention::operator()(const Variable& x, const Variable& memory, const KeyMask* keys) const {
+  const Variable queries = project_queries(x, memory);
   const auto [k, v] = project(memory);
-  LINNET_CHECK(x.size(0) == memory.size(0), label(), ": input ", x.shape(), " and memory ", memory.shape(),
-               " differ in batch");
-  const Variable queries = reshape(q(x), Shape{x.size(0), x.size(1), heads_, dim_ / heads_});
   const Variable heads = kind_ == AttentionKind::linear
                              ? linear_attention(queries, k, v, {.feature_map = feature_map_, .eps = eps_, .keys = keys})
                              : softmax_attention(queries, k, v, {.keys = keys});

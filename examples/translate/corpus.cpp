@@ -36,8 +36,7 @@ linnet::data::Plan plan_of(const std::vector<Pair>& pairs, int64_t max_tokens, b
   std::vector<int64_t> lengths;
   for (const Pair& pair : pairs)
     lengths.push_back(static_cast<int64_t>(std::max(pair.source.size(), pair.target.size() - 1)));
-  return linnet::data::plan_by_length(std::move(lengths),
-                                      {.max_tokens = max_tokens, .shuffle = shuffle, .seed = seed});
+  return linnet::data::plan_by_length(std::move(lengths), {.max_tokens = max_tokens, .shuffle = shuffle, .seed = seed});
 }
 
 Batch make_batch(const std::vector<Pair>& pairs) {

@@ -34,9 +34,7 @@ Trainer::Trainer(linnet::models::EncoderDecoder& net, const linnet::data::Subwor
     : Training(net,
                std::make_unique<linnet::optim::Adam>(
                    net.parameters(), linnet::optim::AdamOptions{.lr = settings.lr, .beta2 = 0.98, .eps = 1e-9}),
-               [&](Optimizer& optimizer) {
-                 return linnet::optim::InverseSqrt(optimizer, {.warmup = settings.warmup});
-               },
+               [&](Optimizer& optimizer) { return linnet::optim::InverseSqrt(optimizer, {.warmup = settings.warmup}); },
                {.steps = steps_of(plan, settings.epochs), .minutes = settings.minutes, .clip = settings.clip}),
       net_(net),
       tokenizer_(tokenizer),
@@ -58,9 +56,7 @@ example::Pass Trainer::pass() {
 
 void Trainer::moved() { average_.update(); }
 
-bool Trainer::evaluation_due() const {
-  return step() > 0 && evaluated_at_ != step() && (feed_.ends_epoch() || done());
-}
+bool Trainer::evaluation_due() const { return step() > 0 && evaluated_at_ != step() && (feed_.ends_epoch() || done()); }
 
 void Trainer::evaluate(const example::RunDirectory& run, const example::InterruptGuard& guard) {
   const auto stop = [&] { return guard.interrupted(); };

@@ -21,13 +21,8 @@ std::vector<std::string> Translator::operator()(const std::vector<std::string>& 
   std::vector<Tokens> sources;
   std::vector<int64_t> lengths;
   for (const std::string& line : lines) {
-    Tokens& source = sources.emplace_back(tokenizer_.encode(line));
-    if (static_cast<int64_t>(source.size()) > kMostPieces) {
-      source.resize(static_cast<size_t>(kMostPieces));
-      if (cut) ++*cut;
-    }
-    if (!source.empty()) source.push_back(kEnd);
-    lengths.push_back(static_cast<int64_t>(source.size()));
+    sources.push_back(encode(line, cut));
+    lengths.push_back(static_cast<int64_t>(sources.back().size()));
   }
   const linnet::data::Plan plan =
       linnet::data::plan_by_length(lengths, {.max_tokens = kBatchTokens, .max_items = kBatch, .shuffle = false});
@@ -49,18 +44,25 @@ std::vector<std::string> Translator::operator()(const std::vector<std::string>& 
   return translations;
 }
 
+Tokens Translator::encode(const std::string& line, int64_t* cut) const {
+  Tokens source = tokenizer_.encode(line);
+  if (static_cast<int64_t>(source.size()) > kMostPieces) {
+    source.resize(static_cast<size_t>(kMostPieces));
+    if (cut) ++*cut;
+  }
+  if (!source.empty()) source.push_back(kEnd);
+  return source;
+}
+
 std::vector<Tokens> Translator::decode(const std::vector<Tokens>& sources, const SearchOptions& options) const {
   const linnet::data::Padded source = linnet::data::pad(sources, kPadding);
   const linnet::KeyMask keys = linnet::KeyMask::lengths(source.lengths);
   const int64_t tokens = most_tokens(source.tokens.size(1));
   std::vector<Tokens> targets;
   if (options.beams > 1) {
-    const auto found = net_.search(source.tokens, &keys,
-                                   {.start = kBegin,
-                                    .end = kEnd,
-                                    .tokens = tokens,
-                                    .beams = options.beams,
-                                    .alpha = options.length_penalty});
+    const auto found = net_.search(
+        source.tokens, &keys,
+        {.start = kBegin, .end = kEnd, .tokens = tokens, .beams = options.beams, .alpha = options.length_penalty});
     for (const auto& best : found) targets.push_back(best.front().tokens);
   } else {
     const linnet::Tensor made = net_.generate(source.tokens, &keys,

@@ -31,10 +31,12 @@ class Translator {
   /// stop() is true. `cut` counts the lines that were cut.
   std::vector<std::string> operator()(const std::vector<std::string>& lines, const SearchOptions& options,
                                       const std::function<bool()>& stop = {}, int64_t* cut = nullptr) const;
-
- private:
+  /// A line as the model takes it, cut to kMostPieces, with kEnd; nothing where it has no text.
+  Tokens encode(const std::string& line, int64_t* cut = nullptr) const;
+  /// The targets of sources that hold something, without their ends.
   std::vector<Tokens> decode(const std::vector<Tokens>& sources, const SearchOptions& options) const;
 
+ private:
   const linnet::models::EncoderDecoder& net_;
   const linnet::data::SubwordTokenizer& tokenizer_;
 };

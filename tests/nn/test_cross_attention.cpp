@@ -4,6 +4,7 @@
 
 #include "linnet/autograd/gradcheck.h"
 #include "linnet/autograd/tape.h"
+#include "linnet/core/compute.h"
 #include "linnet/core/safetensors.h"
 #include "linnet/ops/shape_ops.h"
 #include "support/arrays.h"
@@ -50,6 +51,26 @@ TEST_CASE("cross attention: it is out(op(q(x), kv(memory))), head by head") {
                    v = reshape(kv[1], {2, 7, 3, 4});
     const Variable o = kind == AttentionKind::linear ? linear_attention(q, k, v) : softmax_attention(q, k, v);
     CHECK(deviation(net.cross(x, memory).value(), net.cross.out(reshape(o, {2, 5, 12})).value()) < 1e-6);
+  }
+}
+
+TEST_CASE("cross attention: its weights are those that its output is made with") {
+  const KeyMask keys = KeyMask::lengths({7, 3});
+  for (const AttentionKind kind : kKinds) {
+    CAPTURE(nn::name(kind));
+    Net net(kind);
+    const Tensor x = test::normal({2, 5, 12}), memory = test::normal({2, 7, 10}, 4);
+    const Tensor weights = net.cross.weights(x, memory, &keys);
+    CHECK(weights.shape() == Shape{2, 5, 3, 7});
+    const Tensor v = reshape(split(net.cross.kv(memory), 2, -1)[1], {2, 7, 3, 4}).value();
+    // (batch, heads, time, ...)
+    const Tensor o = compute::matmul(compute::transpose(weights, 1, 2), compute::transpose(v, 1, 2));
+    const Tensor heads = compute::transpose(o, 1, 2).reshape({2, 5, 12});
+    CHECK(deviation(net.cross(x, memory, &keys).value(), net.cross.out(heads).value()) < 1e-5);
+    Tape tape;
+    CHECK(message_of([&] { net.cross.weights(x, memory); }) ==
+          "CrossAttention cross: weights is not recorded, and gradients would be lost; call it outside of the Tape's "
+          "scope or under Tape::Pause");
   }
 }
 
