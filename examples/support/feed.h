@@ -1,7 +1,7 @@
 // Feed: the batches of a DataLoader one by one, over the epochs.
 #pragma once
-#include <optional>
-#include <utility>
+#include <cstdint>
+#include <memory>
 
 namespace example {
 
@@ -12,12 +12,9 @@ class Feed {
   explicit Feed(Loader& loader) : loader_(loader) {}
 
   auto& next() {
-    if (!loop_) {
-      loop_.emplace(loader_.begin());
-    } else {
-      ++*loop_;
-    }
-    if (*loop_ == loader_.end()) loop_.emplace(loader_.begin());
+    if (loop_) ++*loop_;
+    if (!loop_ || *loop_ == loader_.end()) begin();
+    if (*loop_ == loader_.end()) begin();  // it stood at the end of an epoch
     return **loop_;
   }
   /// The batch given last was the last of its epoch.
@@ -26,8 +23,10 @@ class Feed {
   int64_t epochs() const { return static_cast<int64_t>(loader_.epoch()) + (ends_epoch() ? 1 : 0); }
 
  private:
+  void begin() { loop_ = std::make_unique<typename Loader::Iterator>(loader_); }
+
   Loader& loader_;
-  std::optional<typename Loader::Iterator> loop_;
+  std::unique_ptr<typename Loader::Iterator> loop_;
 };
 
 }  // namespace example
