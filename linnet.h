@@ -44,6 +44,7 @@
 #include "linnet/nn/positions.h"
 #include "linnet/nn/required.h"
 #include "linnet/nn/summary.h"
+#include "linnet/ops/attention_weights.h"
 #include "linnet/ops/batch_norm.h"
 #include "linnet/ops/clustered_attention.h"
 #include "linnet/ops/compare.h"

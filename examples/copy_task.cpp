@@ -2,7 +2,6 @@
 // 2020, section 4.1.1. `copy_task --help` lists the flags; docs/training.md says what to set and why.
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -14,6 +13,7 @@
 #include "linnet/core/storage.h"
 #include "linnet/core/threads.h"
 #include "support/program.h"
+#include "support/resume.h"
 
 using namespace copy_task;
 using example::RunDirectory;
@@ -37,27 +37,14 @@ void print_score(const Score& score) {
             << example::with_commas(score.sequences) << " fresh sequences" << std::endl;
 }
 
-int say_how_to_go_on(const RunDirectory& run, int64_t step) {
-  std::ostream& out = std::cout ? std::cout : std::cerr;
-  out << "Stopped after step " << example::with_commas(step) << "; copy_task --resume " << run.path() << " goes on"
-      << std::endl;
-  return example::kInterrupted;
-}
-
-/// What a resumed run goes on from.
-struct Earlier {
-  example::Checkpoint checkpoint;
-  std::string metrics;
-};
-
 /// make_run is called once everything else stands: what fails before that leaves no folder.
-int train(const Settings& settings, const Earlier* earlier, const std::function<RunDirectory()>& make_run) {
+int train(const Settings& settings, const example::Earlier* earlier, const std::function<RunDirectory()>& make_run) {
   linnet::set_num_threads(static_cast<int>(settings.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings.seed));
   CausalLM net(settings.model());
   net.to(device_of(settings));
   Trainer trainer(net, settings);
-  if (earlier) trainer.restore(earlier->checkpoint, earlier->metrics);
+  if (earlier) trainer.restore(earlier->checkpoint(), earlier->metrics());
   const RunDirectory run = make_run();
   std::cout << "Copy task, " << settings.attention << " attention: " << settings.layers << " layers, " << settings.heads
             << " heads, dim " << settings.dim << ", " << example::with_commas(net.parameter_count()) << " parameters, "
@@ -67,14 +54,14 @@ int train(const Settings& settings, const Earlier* earlier, const std::function<
 
   const example::InterruptGuard guard;
   linnet::reset_peak(device_of(settings));
-  if (!trainer.train(run, guard)) return say_how_to_go_on(run, trainer.step());
+  if (!trainer.train(run, guard)) return example::say_how_to_go_on(run, trainer.step());
   const int64_t peak_bytes = linnet::memory_stats(device_of(settings)).peak;
   linnet::save_safetensors(run.file("model.safetensors"), net.state_dict());
 
   const TaskSize size{settings.length, settings.symbols};
   const uint64_t seed = static_cast<uint64_t>(settings.seed);
   const Score score = evaluate(net, size, seed, device_of(settings), [&] { return guard.interrupted(); });
-  if (guard.interrupted()) return say_how_to_go_on(run, trainer.step());
+  if (guard.interrupted()) return example::say_how_to_go_on(run, trainer.step());
   print_score(score);
   const bool drawn = trainer.save_curve(run, percent(score.accuracy) + " on fresh sequences");
   run.save_json("summary.json", {{"attention", settings.attention},
@@ -92,14 +79,12 @@ int train(const Settings& settings, const Earlier* earlier, const std::function<
 }
 
 int resume(const Flags& flags) {
-  RunDirectory from = RunDirectory::open(flags.resume);
-  std::error_code ignored;
-  const bool in_place = flags.out.empty() || std::filesystem::equivalent(flags.out, from.path(), ignored);
-  if (in_place) from.lock();
-  const Settings before = settings_from_json(from.settings(), from.file("settings.json"));
+  example::Earlier earlier(flags.resume, flags.out);
+  const RunDirectory& from = earlier.from();
+  const auto before = example::settings_from_json<Settings>(from.settings(), from.file("settings.json"));
   const Settings settings = flags.settings_of(before, from.path(), true);
-  Earlier earlier{example::Checkpoints(from.path()).load(), ""};
-  const uint64_t done = step_of(earlier.checkpoint);
+  earlier.load();
+  const uint64_t done = Trainer::step_of(earlier.checkpoint());
   LINNET_CHECK(done <= static_cast<uint64_t>(settings.steps), "--steps ", settings.steps, ": the run in ", from.path(),
                " is at step ", done, " already; give at least as many");
   const int64_t step = static_cast<int64_t>(done);
@@ -107,20 +92,13 @@ int resume(const Flags& flags) {
     std::cout << from.path() << " has done its " << example::with_commas(step)
               << " steps; a larger --steps trains on from there" << std::endl;
   }
-  // In place, lost metrics are no reason not to go on.
-  const std::string metrics = from.file("metrics.csv");
-  if (!in_place || std::filesystem::exists(metrics, ignored)) earlier.metrics = example::read_text(metrics);
-  return train(settings, &earlier, [&] {
-    if (!in_place) return RunDirectory::create(flags.out, to_json(settings));
-    from.save_settings(to_json(settings));
-    return from;
-  });
+  return train(settings, &earlier, [&] { return earlier.make(example::settings_to_json(settings)); });
 }
 
 int evaluate_or_copy(const Flags& flags) {
   const RunDirectory run = RunDirectory::open(flags.evaluate.empty() ? flags.from : flags.evaluate);
-  const Settings settings =
-      flags.settings_of(settings_from_json(run.settings(), run.file("settings.json")), run.path(), false);
+  const auto before = example::settings_from_json<Settings>(run.settings(), run.file("settings.json"));
+  const Settings settings = flags.settings_of(before, run.path(), false);
   const TaskSize size{settings.length, settings.symbols};
   const uint64_t seed = static_cast<uint64_t>(settings.seed);
   std::vector<std::vector<int32_t>> strings;
@@ -156,6 +134,7 @@ int main(int argc, char** argv) {
       flags.out =
           RunDirectory::unused("runs/copy_task-" + settings.attention + "-seed" + std::to_string(settings.seed));
     }
-    return train(settings, nullptr, [&] { return RunDirectory::create(flags.out, to_json(settings)); });
+    return train(settings, nullptr,
+                 [&] { return RunDirectory::create(flags.out, example::settings_to_json(settings)); });
   });
 }

@@ -37,6 +37,17 @@ Variable Decoder::operator()(const Variable& x, const Variable& memory, const Ke
   return norm ? (*norm)(h) : h;
 }
 
+std::vector<Tensor> Decoder::cross_weights(const Variable& x, const Variable& memory,
+                                           const KeyMask* memory_keys) const {
+  std::vector<Tensor> weights;
+  Variable h = x;
+  for (const DecoderBlock& block : blocks) {
+    weights.push_back(block.cross_weights(h, memory, memory_keys));
+    h = block(h, memory, memory_keys);
+  }
+  return weights;
+}
+
 DecoderState Decoder::make_state(const Variable& memory, const KeyMask* memory_keys, int64_t capacity) const {
   DecoderState state;
   for (const DecoderBlock& block : blocks) state.layers.push_back(block.make_state(memory, memory_keys, capacity));

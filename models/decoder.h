@@ -34,6 +34,10 @@ class Decoder : public nn::Module {
   /// `memory_keys` leaves the memory's padding out.
   Variable operator()(const Variable& x, const Variable& memory, const KeyMask* memory_keys = nullptr) const;
 
+  /// What every block's cross_weights gives.
+  std::vector<Tensor> cross_weights(const Variable& x, const Variable& memory,
+                                    const KeyMask* memory_keys = nullptr) const;
+
   DecoderState make_state(const Variable& memory, const KeyMask* memory_keys = nullptr, int64_t capacity = 16) const;
   /// The next step, x (batch, dim) -> (batch, dim). All of the state is checked before any of it changes.
   Variable step(const Variable& x, DecoderState& state) const;

@@ -64,6 +64,11 @@ Variable DecoderBlock::operator()(const Variable& x, const Variable& memory, con
   return norm3(h + dropout(feed_forward(h)));
 }
 
+Tensor DecoderBlock::cross_weights(const Variable& x, const Variable& memory, const KeyMask* memory_keys) const {
+  const Variable asks = pre_norm_ ? norm2(x + attention(norm1(x))) : norm1(x + attention(x));
+  return cross.weights(asks, memory, memory_keys);
+}
+
 DecoderBlockState DecoderBlock::make_state(const Variable& memory, const KeyMask* memory_keys, int64_t capacity) const {
   nn::CrossState seen = cross.encode(memory, memory_keys);
   return {attention.make_state(memory.size(0), capacity), std::move(seen)};

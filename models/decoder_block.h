@@ -34,6 +34,10 @@ class DecoderBlock : public nn::Module {
   /// `memory_keys` leaves the memory's padding out.
   Variable operator()(const Variable& x, const Variable& memory, const KeyMask* memory_keys = nullptr) const;
 
+  /// How much each step looks at each step of the memory, (batch, time, heads, memory time). An error while a tape
+  /// records.
+  Tensor cross_weights(const Variable& x, const Variable& memory, const KeyMask* memory_keys = nullptr) const;
+
   /// An empty past of a memory's batch; `capacity` as in nn::Attention::make_state.
   DecoderBlockState make_state(const Variable& memory, const KeyMask* memory_keys = nullptr,
                                int64_t capacity = 16) const;

@@ -109,6 +109,13 @@ Variable EncoderDecoder::operator()(const Tensor& source, const KeyMask* keys, c
   return decode(encode(source, keys), keys, target);
 }
 
+std::vector<Tensor> EncoderDecoder::cross_weights(const Tensor& source, const KeyMask* keys,
+                                                  const Tensor& target) const {
+  nn::detail::check_not_recording(*this, "cross_weights");
+  check_tokens("target", target, max_time_);
+  return decoder.cross_weights(embedded(embed, positions, target), encode(source, keys), keys);
+}
+
 EncoderDecoderState EncoderDecoder::make_state(const Tensor& source, const KeyMask* keys, int64_t capacity) const {
   nn::detail::check_not_recording(*this, "make_state");
   return {decoder.make_state(encode(source, keys), keys, capacity), 0};

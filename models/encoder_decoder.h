@@ -73,6 +73,10 @@ class EncoderDecoder : public nn::Model {
   /// Its second half.
   Variable decode(const Variable& memory, const KeyMask* keys, const Tensor& target) const;
 
+  /// How much each step of the target looks at each token of the source, layer by layer: (batch, time, heads, source
+  /// time). An error while a tape records.
+  std::vector<Tensor> cross_weights(const Tensor& source, const KeyMask* keys, const Tensor& target) const;
+
   /// Encodes the sources, with no target token so far; `capacity` as in nn::Attention::make_state. An error while a
   /// tape records, as step, generate and search are.
   EncoderDecoderState make_state(const Tensor& source, const KeyMask* keys = nullptr, int64_t capacity = 16) const;

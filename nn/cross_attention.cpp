@@ -2,6 +2,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/ops/attention_weights.h"
 #include "linnet/ops/efficient_attention.h"
 #include "linnet/ops/shape_ops.h"
 
@@ -86,14 +87,29 @@ Variable CrossAttention::attend(const Variable& queries, const Parts& memory, co
   fail(label(), ": no kind ", static_cast<int>(kind_));
 }
 
-Variable CrossAttention::operator()(const Variable& x, const Variable& memory, const KeyMask* keys) const {
+Variable CrossAttention::project_queries(const Variable& x, const Variable& memory) const {
   LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, time, ", dim_,
                ")");
-  const Parts seen = project(memory);
-  LINNET_CHECK(x.size(0) == memory.size(0), label(), ": input ", x.shape(), " and memory ", memory.shape(),
-               " differ in batch");
-  const Variable queries = reshape(q(x), Shape{x.size(0), x.size(1), heads_, dim_ / heads_});
-  return out(reshape(attend(queries, seen, keys), x.shape()));
+  LINNET_CHECK(memory.rank() != 3 || x.size(0) == memory.size(0), label(), ": input ", x.shape(), " and memory ",
+               memory.shape(), " differ in batch");
+  return reshape(q(x), Shape{x.size(0), x.size(1), heads_, dim_ / heads_});
+}
+
+Tensor CrossAttention::weights(const Variable& x, const Variable& memory, const KeyMask* keys) const {
+  detail::check_not_recording(*this, "weights");
+  Variable queries = project_queries(x, memory), k = project(memory).k;
+  if (features) queries = features->of_queries(queries), k = features->of_keys(k);
+  if (kind_ == AttentionKind::softmax)
+    return attention_weights(queries.value(), k.value(), SoftmaxAttentionOptions{.keys = keys});
+  if (kind_ == AttentionKind::efficient)
+    return attention_weights(queries.value(), k.value(), EfficientAttentionOptions{.keys = keys});
+  return attention_weights(queries.value(), k.value(),
+                           LinearAttentionOptions{.feature_map = fused_map_, .eps = eps_, .keys = keys});
+}
+
+Variable CrossAttention::operator()(const Variable& x, const Variable& memory, const KeyMask* keys) const {
+  const Variable queries = project_queries(x, memory);
+  return out(reshape(attend(queries, project(memory), keys), x.shape()));
 }
 
 CrossState CrossAttention::encode(const Variable& memory, const KeyMask* keys) const {

@@ -40,6 +40,10 @@ class CrossAttention : public Module {
   /// `keys` leaves the memory's padding out.
   Variable operator()(const Variable& x, const Variable& memory, const KeyMask* keys = nullptr) const;
 
+  /// How much each query looks at each key, (batch, Tq, heads, Tk), to look at: rows sum to 1. An error while a tape
+  /// records.
+  Tensor weights(const Variable& x, const Variable& memory, const KeyMask* keys = nullptr) const;
+
   /// What steps look at, made once a memory. An error while a tape records.
   CrossState encode(const Variable& memory, const KeyMask* keys = nullptr) const;
   /// One query a sample, x (batch, dim) -> (batch, dim). An error while a tape records.
@@ -59,6 +63,7 @@ class CrossAttention : public Module {
   };
   Parts project(const Variable& memory) const;
   Variable attend(const Variable& queries, const Parts& memory, const KeyMask* keys) const;
+  Variable project_queries(const Variable& x, const Variable& memory) const;
 
   int64_t dim_, heads_, memory_dim_;
   AttentionKind kind_;

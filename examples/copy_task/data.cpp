@@ -26,7 +26,7 @@ Batch make_batch(const TaskSize& size, int64_t batch, uint64_t seed, Stream stre
   Generator generator = generator_of(seed, stream, index);
   const int64_t time = size.length - 1;
   std::vector<int32_t> inputs(static_cast<size_t>(batch * time), size.padding());
-  std::vector<int32_t> targets(static_cast<size_t>(batch * time), kIgnored);
+  std::vector<int32_t> targets(static_cast<size_t>(batch * time), example::kIgnored);
   int64_t counted = 0;
   for (int64_t row = 0; row < batch; ++row) {
     const std::vector<int32_t> w = random_string(size, generator);

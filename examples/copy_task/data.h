@@ -5,11 +5,11 @@
 
 #include "linnet/core/random.h"
 #include "linnet/core/tensor.h"
+#include "support/predictions.h"
 
 namespace copy_task {
 
 inline constexpr int32_t kSeparator = 0;
-inline constexpr int32_t kIgnored = -100;  ///< a target that counts for nothing
 
 struct TaskSize {
   int64_t length, symbols;

@@ -6,6 +6,7 @@
 
 #include "linnet/core/compute.h"
 #include "linnet/ops/cross_entropy.h"
+#include "support/predictions.h"
 
 namespace copy_task {
 
@@ -40,14 +41,6 @@ void print(const Copied& result) {
 
 }  // namespace
 
-int64_t count_correct(const Tensor& logits, const Tensor& targets) {
-  const std::vector<int32_t> guess = linnet::compute::argmax(logits, -1).to_vector<int32_t>();
-  const std::vector<int32_t> target = targets.to_vector<int32_t>();
-  int64_t correct = 0;
-  for (size_t i = 0; i < guess.size(); ++i) correct += guess[i] == target[i];  // no guess is kIgnored
-  return correct;
-}
-
 Score evaluate(const linnet::models::CausalLM& net, const TaskSize& size, uint64_t seed, Device device,
                const std::function<bool()>& stop) {
   Score score;
@@ -57,8 +50,9 @@ Score evaluate(const linnet::models::CausalLM& net, const TaskSize& size, uint64
     const Batch batch = make_batch(size, kBatch, seed, Stream::evaluation, static_cast<uint64_t>(i));
     const Tensor targets = batch.targets.to(device);
     const linnet::Variable logits = net(batch.inputs.to(device));
-    loss += linnet::cross_entropy(logits, targets, {.reduce = linnet::Reduce::sum, .ignore_index = kIgnored}).item();
-    correct += count_correct(logits.value(), targets);
+    loss += linnet::cross_entropy(logits, targets, {.reduce = linnet::Reduce::sum, .ignore_index = example::kIgnored})
+                .item();
+    correct += example::count_correct(logits.value(), targets);
     counted += batch.counted;
     score.sequences += kBatch;
   }

@@ -8,9 +8,6 @@
 
 namespace copy_task {
 
-/// How many of the targets that are not ignored are the largest logit.
-int64_t count_correct(const linnet::Tensor& logits, const linnet::Tensor& targets);
-
 struct Score {
   double loss = 0, accuracy = 0;
   int64_t sequences = 0;

@@ -1,11 +1,10 @@
 // Settings of a copy task run: what the flags say, what settings.json keeps, and which may change on resume.
 #pragma once
 #include <CLI/CLI.hpp>
-#include <optional>
 #include <string>
 
 #include "linnet/models/causal_lm.h"
-#include "support/files.h"
+#include "support/settings.h"
 
 namespace copy_task {
 
@@ -26,18 +25,34 @@ struct Settings {
   void check() const;  ///< throws Error: which flag, what was given, what is wanted
 };
 
+template <class S, class F>
+void each_setting(S& settings, F&& f) {
+  f("attention", settings.attention, "linear (default), softmax or local");
+  f("window", settings.window, "how many steps back local attention looks");
+  f("feature_map", settings.feature_map,
+    "of linear attention: elu1 (default), relu, squared_relu, polynomial, fourier or favor");
+  f("layers", settings.layers, "transformer blocks (default 2)");
+  f("heads", settings.heads, "attention heads (default 4)");
+  f("dim", settings.dim, "width of the model; the feed-forward part has four times as much (default 64)");
+  f("length", settings.length, "longest sequence 0 w 0 w (default 32)");
+  f("symbols", settings.symbols, "w is over 1 .. this (default 10)");
+  f("batch", settings.batch, "sequences a step (default 32)");
+  f("steps", settings.steps, "training steps (default 4000)");
+  f("lr", settings.lr, "learning rate of RAdam (default 0.003)");
+  f("lr_drop_at", settings.lr_drop_at, "the step from which the rate is a tenth (default 2600)");
+  f("clip", settings.clip, "largest norm of the gradient, 0: any (default 1)");
+  f("weight_decay", settings.weight_decay, "decoupled weight decay (default 0)");
+  f("seed", settings.seed, "of the weights and of the data (default 1)");
+  f("threads", settings.threads, "threads (default: all cores)");
+  f("device", settings.device, "cpu (default) or cuda");
+}
+
 /// Katharopoulos et al. 2020, section 4.1.1, with a width that two cores train in about two hours.
 Settings paper_settings();
 
-example::Json to_json(const Settings& settings);
-/// Throws Error, naming the file and the key, where a setting is missing, of the wrong kind or out of range.
-Settings settings_from_json(const example::Json& json, const std::string& file);
-
-/// The flags as given: empty where a flag was not.
+/// The flags as given.
 struct Flags {
-  std::optional<std::string> attention, feature_map, device;
-  std::optional<int64_t> window, layers, heads, dim, length, symbols, batch, steps, lr_drop_at, seed, threads;
-  std::optional<double> lr, clip, weight_decay;
+  example::Json given;  ///< the settings among them
   bool paper = false;
   std::string out, resume, evaluate, copy, from;
 

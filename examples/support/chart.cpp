@@ -108,6 +108,19 @@ std::string label(const char* kind, double x, double y, const std::string& text,
          "'>" + escaped(text) + "</text>\n";
 }
 
+std::string tilted_label(const char* kind, double x, double y, const std::string& text) {
+  const std::string at = number(x) + " " + number(y);
+  return std::string("<text class='") + kind + "' transform='translate(" + at + ") rotate(-55)'>" + escaped(text) +
+         "</text>\n";
+}
+
+std::string cell(double x, double y, double width, double height, double share, const std::string& text) {
+  char opacity[32];
+  std::snprintf(opacity, sizeof opacity, "%.3f", std::clamp(share, 0.0, 1.0));
+  return "<rect class='dot c0' x='" + number(x) + "' y='" + number(y) + "' width='" + number(width) + "' height='" +
+         number(height) + "' fill-opacity='" + opacity + "'><title>" + escaped(text) + "</title></rect>\n";
+}
+
 std::string line(const char* kind, double x1, double y1, double x2, double y2) {
   return std::string("<line class='") + kind + "' x1='" + number(x1) + "' y1='" + number(y1) + "' x2='" + number(x2) +
          "' y2='" + number(y2) + "'/>\n";

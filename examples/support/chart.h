@@ -25,6 +25,10 @@ double nice_gap(double span, int count);
 
 std::string tick_label(double x);
 std::string label(const char* kind, double x, double y, const std::string& text, const char* anchor = "start");
+/// Text that rises from (x, y) to the right.
+std::string tilted_label(const char* kind, double x, double y, const std::string& text);
+/// A rectangle in the first series' colour, as strong as `share` in 0 .. 1, with a text that a pointer brings up.
+std::string cell(double x, double y, double width, double height, double share, const std::string& text);
 std::string line(const char* kind, double x1, double y1, double x2, double y2);
 
 /// Everything up to the first panel: size, style, title, subtitle (may be empty).

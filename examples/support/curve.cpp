@@ -11,52 +11,77 @@ namespace {
 
 using chart::Axis;
 
-Axis loss_axis(const std::vector<CurveRun>& runs) {
-  double low = INFINITY, high = 0;
-  for (const CurveRun& run : runs) {
-    for (double loss : run.loss) {
-      if (std::isfinite(loss) && loss > 0) low = std::min(low, loss), high = std::max(high, loss);
-    }
+double largest(const Panel& panel) {
+  double high = 0;
+  for (const Line& line : panel.lines) {
+    for (double y : line.y) high = std::isfinite(y) ? std::max(high, y) : high;
   }
-  if (high == 0) return chart::linear_axis(0, 1, 5);
-  if (high < 10 * low) {
-    const double gap = chart::nice_gap(high, 5);
-    return chart::linear_axis(0, std::ceil(high / gap) * gap, 5);
+  return high;
+}
+
+Axis from_zero(double high) {
+  const double gap = chart::nice_gap(high, 5);
+  return chart::linear_axis(0, std::ceil(high / gap) * gap, 5);
+}
+
+Axis axis_of(const Panel& panel) {
+  const double high = largest(panel);
+  if (high == 0 || panel.scale == Panel::Scale::share) return chart::linear_axis(0, 1, 5);
+  if (panel.scale == Panel::Scale::score) return from_zero(high);
+  double low = INFINITY;
+  for (const Line& line : panel.lines) {
+    for (double y : line.y) low = std::isfinite(y) && y > 0 ? std::min(low, y) : low;
   }
+  if (high < 10 * low) return from_zero(high);
   return chart::decades(std::max(low, high * 1e-8), high);
+}
+
+std::string heading(const Panel& panel, const Axis& y) {
+  const std::string unit = y.logarithmic ? panel.unit + ", log scale" : panel.unit;
+  return unit.empty() ? panel.heading : panel.heading + " (" + unit + ")";
 }
 
 std::string percent(double share) { return chart::tick_label(100 * share) + " %"; }
 
 }  // namespace
 
-std::string curve_svg(const std::vector<CurveRun>& runs, const CurveOptions& options) {
-  double last_step = 0;
-  std::vector<std::string> names;
-  for (const CurveRun& run : runs) {
-    for (double step : run.steps) {
-      if (std::isfinite(step)) last_step = std::max(last_step, step);
+std::string panels_svg(const std::vector<Panel>& panels, const PictureOptions& options) {
+  double last = 0;
+  for (const Panel& panel : panels) {
+    for (const Line& line : panel.lines) {
+      for (double x : line.x) last = std::isfinite(x) ? std::max(last, x) : last;
     }
-    names.push_back(run.name);
   }
-  Axis x = chart::linear_axis(0, last_step, 8), loss = loss_axis(runs), accuracy = chart::linear_axis(0, 1, 5);
-  const bool legend = runs.size() > 1;
-  const double top = (options.subtitle.empty() ? 76 : 94) + (legend ? 22 : 0);
+  Axis x = chart::linear_axis(0, last, 8);
   x.begin = chart::kLeft, x.end = chart::kWidth - chart::kRight;
-  loss.begin = top + chart::kPanel, loss.end = top;
-  accuracy.begin = top + 2 * chart::kPanel + chart::kGap, accuracy.end = top + chart::kPanel + chart::kGap;
+  const bool legend = options.names.size() > 1;
+  double top = (options.subtitle.empty() ? 76 : 94) + (legend ? 22 : 0);
+  const double bottom = top + static_cast<double>(panels.size()) * (chart::kPanel + chart::kGap) - chart::kGap;
 
-  std::string out = chart::head(accuracy.begin + 50, options.title, options.subtitle);
-  if (legend) out += chart::legend(names, top - 36);
-  out += chart::frame(x, loss, loss.logarithmic ? "loss (nats a symbol, log scale)" : "loss (nats a symbol)",
-                      options.rate_drops);
-  for (size_t i = 0; i < runs.size(); ++i) out += chart::polyline(runs[i].steps, runs[i].loss, x, loss, i);
-  out += chart::frame(x, accuracy, "accuracy", options.rate_drops, percent);
-  for (size_t i = 0; i < runs.size(); ++i) out += chart::polyline(runs[i].steps, runs[i].accuracy, x, accuracy, i);
-  out += chart::label("tick", (x.begin + x.end) / 2, accuracy.begin + 39,
-                      options.rate_drops.empty() ? "training step" : "training step (dashed: the learning rate drops)",
-                      "middle");
-  return out + "</svg>\n";
+  std::string out = chart::head(bottom + 50, options.title, options.subtitle);
+  if (legend) out += chart::legend(options.names, top - 36);
+  for (const Panel& panel : panels) {
+    Axis y = axis_of(panel);
+    y.begin = top + chart::kPanel, y.end = top;
+    const bool in_percent = panel.scale == Panel::Scale::share;
+    out += in_percent ? chart::frame(x, y, heading(panel, y), options.marks, percent)
+                      : chart::frame(x, y, heading(panel, y), options.marks);
+    for (const Line& line : panel.lines) out += chart::polyline(line.x, line.y, x, y, line.color);
+    top += chart::kPanel + chart::kGap;
+  }
+  return out + chart::label("tick", (x.begin + x.end) / 2, bottom + 39, options.x_label, "middle") + "</svg>\n";
+}
+
+std::string curve_svg(const std::vector<CurveRun>& runs, const CurveOptions& options) {
+  PictureOptions picture{.title = options.title, .subtitle = options.subtitle, .marks = options.rate_drops};
+  if (!options.rate_drops.empty()) picture.x_label = "training step (dashed: the learning rate drops)";
+  Panel loss{Panel::Scale::loss, "loss", "nats a symbol", {}}, accuracy{Panel::Scale::share, "accuracy", "", {}};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    picture.names.push_back(runs[i].name);
+    loss.lines.push_back({i, runs[i].steps, runs[i].loss});
+    accuracy.lines.push_back({i, runs[i].steps, runs[i].accuracy});
+  }
+  return panels_svg({loss, accuracy}, picture);
 }
 
 void save_curve(const std::string& path, const std::vector<CurveRun>& runs, const CurveOptions& options) {

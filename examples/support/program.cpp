@@ -15,6 +15,8 @@
 namespace example {
 namespace {
 
+std::string name = "program";
+
 /// A write that the system refuses is to be an error where it is made, not a signal that ends the program.
 void expect_errors() {
   std::signal(SIGPIPE, SIG_IGN);
@@ -46,6 +48,8 @@ bool parse(CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
+const std::string& program_name() { return name; }
+
 int64_t parse_integer(const std::string& flag, const std::string& text) {
   int64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -58,19 +62,20 @@ int64_t parse_integer(const std::string& flag, const std::string& text) {
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   fill_standard_streams();
   expect_errors();
+  name = app.get_name();
   try {
     const int code = parse(app, argc, argv) ? body() : 0;
     const bool written = std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout);
     LINNET_CHECK(written, "the output could not be written; is the disk full, or the reader of the pipe gone?");
     return code;
   } catch (const CLI::ParseError& error) {
-    std::cerr << app.get_name() << ": " << error.what() << "\n" << app.get_name() << " --help lists the flags\n";
+    std::cerr << name << ": " << error.what() << "\n" << name << " --help lists the flags\n";
     return kBadFlags;
   } catch (const std::exception& error) {
     const bool memory = dynamic_cast<const std::bad_alloc*>(&error);
     std::cout << std::flush;
-    std::cerr << app.get_name() << ": "
-              << (memory ? "there is not enough memory; smaller sizes need less" : error.what()) << std::endl;
+    std::cerr << name << ": " << (memory ? "there is not enough memory; smaller sizes need less" : error.what())
+              << std::endl;
     return kFailed;
   }
 }

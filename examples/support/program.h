@@ -15,6 +15,9 @@ inline constexpr int kFailed = 1, kBadFlags = 2, kInterrupted = 130;  ///< exit 
 /// write instead of a signal.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
+/// What run_program runs, by the name of its app, for messages.
+const std::string& program_name();
+
 /// Decimal digits as a number; throws CLI::ValidationError, naming the flag.
 int64_t parse_integer(const std::string& flag, const std::string& text);
 

@@ -10,6 +10,7 @@
 
 #include "linnet/core/error.h"
 #include "support/checkpoints.h"
+#include "support/program.h"
 
 namespace example {
 namespace fs = std::filesystem;
@@ -41,7 +42,7 @@ void RunDirectory::check_unused(const Json& settings) const {
                  " goes on with it, --out with another folder starts anew");
   }
   for (const char* name : {"settings.json", "checkpoint.safetensors", "checkpoint-previous.safetensors", "metrics.csv",
-                           "model.safetensors", "curve.svg", "summary.json"}) {
+                           "validation.csv", "tokenizer.model", "model.safetensors", "curve.svg", "summary.json"}) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(file(name), ignored))) continue;
     if (name == std::string("settings.json") && are_alike(file(name), settings)) continue;
@@ -79,7 +80,8 @@ void RunDirectory::lock() {
   lock_ = std::shared_ptr<void>(nullptr, [folder](void*) { ::close(folder); });
   // Any other fault: a file system without locks.
   if (::flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    linnet::fail(path_, ": is in use by another copy_task; wait for it to end, or give --out another folder");
+    linnet::fail(path_, ": is in use by another ", program_name(),
+                 "; wait for it to end, or give --out another folder");
 }
 
 std::string RunDirectory::unused(const std::string& path) {

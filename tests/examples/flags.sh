@@ -71,8 +71,6 @@ for value in 16.7 1e30 true '"16"' null 18446744073709551615 -922337203685477580
   given dim "$value"
   refused 'model/settings.json: "dim" is .*, wanted: a whole number' copy_task --evaluate model
 done
-sed 's/"window"/"old"/; s/"feature_map"/"older"/' settings >model/settings.json
-runs copy_task --evaluate model  # from before these two were settings
 given dim 0
 refused 'model/settings.json: --dim 0: must be at least' copy_task --resume model
 given lr '"fast"'

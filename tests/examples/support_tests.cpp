@@ -111,7 +111,7 @@ TEST_CASE("a run folder is not overwritten") {
 TEST_CASE("a run folder is written by one program at a time") {
   const Folder folder;
   const std::string in_use =
-      folder.path + ": is in use by another copy_task; wait for it to end, or give --out another folder";
+      folder.path + ": is in use by another program; wait for it to end, or give --out another folder";
   {
     const RunDirectory run = RunDirectory::create(folder.path, {{"dim", 64}});
     const RunDirectory copy = run;

@@ -6,6 +6,7 @@
 #include "linnet/autograd/tape.h"
 #include "linnet/core/safetensors.h"
 #include "linnet/ops/cross_entropy.h"
+#include "linnet/ops/elementwise.h"
 #include "support/arrays.h"
 #include "support/attention_kinds.h"
 #include "support/close.h"
@@ -56,6 +57,35 @@ void for_each_model(const F& f) {
 }
 
 }  // namespace
+
+TEST_CASE("encoder-decoder: its cross weights, layer by layer, are those of the memory's rows that take part") {
+  const KeyMask keys = KeyMask::lengths({9, 4});
+  for_each_model([&](const EncoderDecoder& net) {
+    const Tensor source = test::tokens({2, 9}, 7), target = test::tokens({2, 5}, 11);
+    const std::vector<Tensor> layers = net.cross_weights(source, &keys, target);
+    REQUIRE(layers.size() == 2);
+    for (const Tensor& layer : layers) {
+      REQUIRE(layer.shape() == Shape{2, 5, 2, 9});
+      const std::vector<float> w = layer.to_vector<float>();
+      for (size_t row = 0; row < w.size() / 9; ++row) {
+        double all = 0, taking_part = 0;
+        for (size_t j = 0; j < 9; ++j) {
+          all += w[9 * row + j];
+          if (row < 10 || j < 4) taking_part += w[9 * row + j];
+        }
+        REQUIRE(all == doctest::Approx(1));
+        REQUIRE(taking_part == doctest::Approx(1));
+      }
+    }
+    // The second layer's queries come from the first layer's output: the block itself says the same of them.
+    const Variable memory = net.encode(source, &keys);
+    const Variable x =
+        std::visit([&](const auto& place) { return place(net.embed(target) * std::sqrt(8.0)); }, net.positions);
+    const Variable h = net.decoder.blocks[0](x, memory, &keys);
+    CHECK(deviation(layers[0], net.decoder.blocks[0].cross_weights(x, memory, &keys)) < 1e-6);
+    CHECK(deviation(layers[1], net.decoder.blocks[1].cross_weights(h, memory, &keys)) < 1e-6);
+  });
+}
 
 TEST_CASE("encoder-decoder: the recurrent form equals the parallel one; a state can be copied, saved and chosen from") {
   test::TemporaryFile file("encoder_decoder_state.safetensors");

@@ -4,6 +4,7 @@
 
 #include "linnet/autograd/gradcheck.h"
 #include "linnet/autograd/tape.h"
+#include "linnet/core/compute.h"
 #include "linnet/core/safetensors.h"
 #include "linnet/ops/efficient_attention.h"
 #include "linnet/ops/shape_ops.h"
@@ -64,6 +65,25 @@ TEST_CASE("cross attention: it is out(op(q(x), kv(memory))), head by head") {
                               {.feature_map = FeatureMap::identity, .eps = each.eps});
     };
     CHECK(deviation(net.cross(x, memory).value(), net.cross.out(reshape(op(), {2, 5, 12})).value()) < 1e-6);
+  });
+}
+
+TEST_CASE("cross attention: its weights are those that its output is made with") {
+  const KeyMask keys = KeyMask::lengths({7, 3});
+  for_each_cross([&](const AttentionCase& each) {
+    Net net(each);
+    const Tensor x = test::normal({2, 5, 12}), memory = test::normal({2, 7, 10}, 4);
+    const Tensor weights = net.cross.weights(x, memory, &keys);
+    CHECK(weights.shape() == Shape{2, 5, 3, 7});
+    const Tensor v = reshape(split(net.cross.kv(memory), 2, -1)[1], {2, 7, 3, 4}).value();
+    // (batch, heads, time, ...)
+    const Tensor o = compute::matmul(compute::transpose(weights, 1, 2), compute::transpose(v, 1, 2));
+    const Tensor heads = compute::transpose(o, 1, 2).reshape({2, 5, 12});
+    CHECK(deviation(net.cross(x, memory, &keys).value(), net.cross.out(heads).value()) < 1e-5);
+    Tape tape;
+    CHECK(message_of([&] { net.cross.weights(x, memory); }) ==
+          "CrossAttention cross: weights is not recorded, and gradients would be lost; call it outside of the Tape's "
+          "scope or under Tape::Pause");
   });
 }
 

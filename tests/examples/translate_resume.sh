@@ -1,0 +1,50 @@
+# A translation run that was stopped and resumed ends with the bits of an undisturbed one, wherever it was stopped.
+source "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/translate_data.sh"
+same_validation() {
+  cmp <(cut -d, -f1-4 "$1/validation.csv") <(cut -d, -f1-4 "$2/validation.csv") || fail "validations of $1 and $2 differ"
+}
+same_runs() { same_files $1/model.safetensors $2/model.safetensors && same_metrics $1 $2 && same_validation $1 $2; }
+runs translate "${tiny[@]}" --epochs 12 --out whole
+
+# More epochs, in place and elsewhere.
+runs translate "${tiny[@]}" --epochs 5 --out part
+runs translate --resume part --epochs 12 --out elsewhere
+same_runs whole elsewhere
+runs translate --resume part --epochs 12
+same_runs whole part
+refused '--epochs 3: the run in part is at step' translate --resume part --epochs 3
+
+# SIGKILL at random moments, until it ends by itself; then signals.
+"$bin/translate" "${tiny[@]}" --epochs 12 --out killed >log 2>&1 &
+background=$!
+wait_for [ -s killed/checkpoint.safetensors ]
+for i in 1 2 3 4 5 6; do
+  sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+  signal=KILL
+  [ $i -gt 3 ] && signal=INT
+  kill -$signal $background 2>/dev/null || break
+  wait $background 2>/dev/null
+  code=$?
+  [ $signal = KILL ] || [ $code = 130 ] || [ $code = 0 ] || { cat log; fail "SIGINT: exit code $code"; }
+  [ $code = 130 ] && { grep -q 'translate --resume killed goes on' log || { cat log; fail "no word on how to go on"; }; }
+  "$bin/translate" --resume killed >log 2>&1 &
+  background=$!
+done
+wait $background || { cat log >&2; fail "the resumed run"; }
+background=
+same_runs whole killed
+
+# A checkpoint that was cut off: the one before it serves; where both are, the message names one.
+head -c 1000 killed/checkpoint.safetensors >cut && cp cut killed/checkpoint.safetensors
+runs translate --resume killed
+grep -q 'going on from the checkpoint before it' log || fail "it should say that it goes back"
+same_runs whole killed
+cp cut killed/checkpoint.safetensors && cp cut killed/checkpoint-previous.safetensors
+refused 'killed/checkpoint' translate --resume killed
+
+# Other data: the position in them does not fit.
+pairs train 7 280
+rm data/train.de.gz
+refused 'part/checkpoint.*data|part/checkpoint' translate --resume part --epochs 20
+refused '--resume may change only' translate --resume part --dim 32
