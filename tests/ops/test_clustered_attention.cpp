@@ -1,42 +1,27 @@
 #include "linnet/ops/clustered_attention.h"
 
-#include "linnet/autograd/tape.h"
-#include "linnet/core/compute.h"
 #include "linnet/core/threads.h"
 #include "linnet/ops/softmax_attention.h"
-#include "support/attention.h"
+#include "support/attention_run.h"
 #include "support/clustered_attention.h"
 #include "support/gradients.h"
 #include "support/levels.h"
-#include "support/modules.h"
 
 using namespace linnet;
+using test::all_zero;
+using test::AttentionRun;
 using test::clustered_by_definition;
 using test::random_groups;
+using test::run_attention;
 
 namespace {
 
 Tensor draw(const Shape& shape, uint64_t seed, Dtype dtype = Dtype::f64) { return test::normal(shape, seed, dtype); }
 
-struct Run {
-  Tensor out, dq, dk, dv;
-};
-
-template <class Attention>
-Run run(const Tensor& q, const Tensor& k, const Tensor& v, Attention attention) {
-  Tape tape;
-  Variable ql = Variable::leaf(q), kl = Variable::leaf(k), vl = Variable::leaf(v);
-  Variable out = attention(ql, kl, vl);
-  tape.backward(out, test::normal(out.shape(), 77, out.dtype()));
-  return {out.value(), ql.grad(), kl.grad(), vl.grad()};
+AttentionRun run(const Tensor& q, const Tensor& k, const Tensor& v, const ClusteredAttentionOptions& options) {
+  return run_attention(
+      q, k, v, [&](const auto& a, const auto& b, const auto& c) { return clustered_attention(a, b, c, options); });
 }
-
-Run run(const Tensor& q, const Tensor& k, const Tensor& v, const ClusteredAttentionOptions& options) {
-  return run(q, k, v,
-             [&](const auto& a, const auto& b, const auto& c) { return clustered_attention(a, b, c, options); });
-}
-
-bool all_zero(const Tensor& x) { return compute::sum_of_squares(x) == 0; }
 
 /// Every query a cluster of its own.
 Tensor own_groups(const Shape& shape) {
@@ -127,17 +112,14 @@ TEST_CASE("clustered attention with every query a cluster of its own is softmax 
     const Tensor q = draw({2, time, 2, 5}, 1), k = draw({2, time, 2, 5}, 2), v = draw({2, time, 2, 3}, 3);
     const Tensor groups = own_groups({2, time, 2});
     for (const bool causal : {false, true}) {
-      const Run exact = run(q, k, v, [&](const auto& a, const auto& b, const auto& c) {
+      const AttentionRun exact = run_attention(q, k, v, [&](const auto& a, const auto& b, const auto& c) {
         return softmax_attention(a, b, c, {.causal = causal});
       });
       for (const int64_t topk : {0, 5, 90}) {
         if (causal && topk < time) continue;
         CAPTURE(topk);
-        const Run r = run(q, k, v, {.clusters = time, .topk = topk, .causal = causal, .groups = &groups});
-        CHECK(deviation(r.out, exact.out) < 1e-12);
-        CHECK(deviation(r.dq, exact.dq) < 1e-12);
-        CHECK(deviation(r.dk, exact.dk) < 1e-12);
-        CHECK(deviation(r.dv, exact.dv) < 1e-12);
+        const AttentionRun r = run(q, k, v, {.clusters = time, .topk = topk, .causal = causal, .groups = &groups});
+        test::check_near(r, exact, 1e-12);
       }
     }
   });
@@ -156,7 +138,7 @@ TEST_CASE("clustered attention: a padded sample gives what it gives alone, and N
     CAPTURE(topk);
     CAPTURE(causal);
     Generator generator{5, 0, 0};
-    const Run all = run(
+    const AttentionRun all = run(
         q, k, v,
         {.clusters = 8, .topk = topk, .causal = causal, .keys = &keys, .queries = &queries, .generator = &generator});
     for (int64_t b = 0; b < 4; ++b) {
@@ -167,10 +149,7 @@ TEST_CASE("clustered attention: a padded sample gives what it gives alone, and N
                       clustered_attention(alone(q), alone(k), alone(v),
                                           {.clusters = 8, .topk = topk, .causal = causal, .generator = &same})
                           .value()) < 1e-12);
-      for (const Tensor& x : {all.out, all.dq, all.dk, all.dv}) {
-        CHECK(compute::all_finite(x));
-        CHECK(all_zero(compute::slice(x.slice(b, b + 1), 1, length, time)));
-      }
+      test::check_nothing_after({all.out, all.dq, all.dk, all.dv}, b, length);
     }
   }
 }
@@ -209,55 +188,17 @@ TEST_CASE("clustered attention: constant values stay, whatever the clusters") {
                     Tensor::full({1, 60, 2, 3}, 2.5)) < 1e-6);
 }
 
-TEST_CASE("query_clusters puts queries that lie together together, and repeats itself") {
-  // Four directions, far apart, and a little noise.
-  const int64_t time = 64;
-  std::vector<float> values;
-  const std::vector<float> noise = draw({time, 2}, 1, Dtype::f32).to_vector<float>();
-  for (int64_t t = 0; t < time; ++t)
-    for (int64_t d = 0; d < 2; ++d)
-      values.push_back((d == t / 2 % 2 ? 30.0f : 0.0f) * (t % 2 ? 1 : -1) +
-                       0.1f * noise[static_cast<size_t>(2 * t + d)]);
-  const Tensor q = Tensor::from(values, {1, time, 1, 2});
-  Generator generator{2, 0, 0}, same = generator;
-  const Tensor groups = query_clusters(q, {.clusters = 10, .bits = 60}, generator);
-  CHECK(groups.shape() == Shape{1, time, 1});
-  CHECK(bit_equal(query_clusters(q, {.clusters = 10, .bits = 60}, same), groups));
-  const int32_t* group = groups.data<int32_t>();
-  for (int64_t s = 0; s < time; ++s) {
-    CHECK((group[s] >= 0 && group[s] < 10));
-    for (int64_t t = 0; t < time; ++t)
-      if (s % 4 != t % 4) CHECK(group[s] != group[t]);
-  }
-  const Tensor random = draw({1, 200, 2, 8}, 3);
-  const auto after = [&](int64_t iterations) {
-    Generator planes{2, 0, 0};
-    return query_clusters(random, {.clusters = 10, .iterations = iterations}, planes);
-  };
-  CHECK(!bit_equal(after(1), after(2)));
-  CHECK(!bit_equal(after(2), after(10)));
-  CHECK(bit_equal(after(200), after(1000)));  // nothing moves any more
-  // With room for one cluster there is one; a masked query belongs to the first.
-  const QueryMask some = QueryMask::lengths({0});
-  for (const Tensor& x :
-       {query_clusters(q, {.clusters = 1}, generator), query_clusters(q, {.clusters = 9}, generator, &some)})
-    CHECK(x.to_vector<int32_t>() == std::vector<int32_t>(static_cast<size_t>(time), 0));
-}
-
 TEST_CASE("clustered attention gives the same for any number of threads") {
   const Tensor x = draw({1, 300, 4, 16}, 1, Dtype::f32);
   const int before = num_threads();
-  std::vector<Run> runs;
+  std::vector<AttentionRun> runs;
   for (const int threads : {1, 3}) {
     set_num_threads(threads);
     Generator generator{1, 0, 0};
     runs.push_back(run(x, x, x, {.clusters = 20, .topk = 8, .generator = &generator}));
   }
   set_num_threads(before);
-  CHECK(bit_equal(runs[0].out, runs[1].out));
-  CHECK(bit_equal(runs[0].dq, runs[1].dq));
-  CHECK(bit_equal(runs[0].dk, runs[1].dk));
-  CHECK(bit_equal(runs[0].dv, runs[1].dv));
+  test::check_near(runs[0], runs[1], 1e-300);
 }
 
 TEST_CASE("clustered attention keeps no scores") {
@@ -266,34 +207,4 @@ TEST_CASE("clustered attention keeps no scores") {
   clustered_attention(q, q, q, {.clusters = 32, .topk = 8});
   // q, groups and log(sum exp) of the queries; top keys and log(sum exp) of the clusters
   CHECK(tape.bytes_kept() == 4 * 2 * (1024 * (16 + 1 + 1) + 32 * (8 + 1)));
-}
-
-TEST_CASE("errors of clustered attention") {
-  const Tensor q = Tensor::zeros({2, 3, 2, 4}), k = Tensor::zeros({2, 5, 2, 4}), one = Tensor::zeros({2, 1, 3});
-  CHECK(message_of([&] { clustered_attention(q, one, q, {.clusters = 2}); }) ==
-        "clustered_attention: k (2, 1, 3) is not (batch, time, heads, dim)");
-  CHECK(message_of([&] { clustered_attention(q, k, k, {.clusters = 2, .topk = 1, .causal = true}); }) ==
-        "clustered_attention: causal attention needs as many queries as keys, but q has 3 and k has 5");
-  CHECK(message_of([&] { clustered_attention_qkv(q, {.clusters = 2}); }) ==
-        "clustered_attention_qkv: qkv (2, 3, 2, 4) is not (batch, time, 3, heads, dim)");
-  CHECK(message_of([&] { clustered_attention(q, q, q, {}); }) ==
-        "clustered_attention: 0 clusters given, 1 or more wanted");
-  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .topk = -1}); }) ==
-        "clustered_attention: topk -1 given, 0 or more wanted");
-  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .bits = 64}); }) ==
-        "clustered_attention: 64 bits given, 1 to 63 wanted");
-  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .iterations = 0}); }) ==
-        "clustered_attention: 0 iterations given, 1 or more wanted");
-  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .causal = true}); }) ==
-        "clustered_attention: cannot be causal without topk, since the members of a cluster share one softmax over all "
-        "keys");
-  const Tensor groups = Tensor::from<int32_t>({0, 1, 0, 1, 0, 1, 0, 1, 0, 2, 0, 1}, {2, 3, 2}),
-               flat = Tensor::zeros({2, 3}, Dtype::i32);
-  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .groups = &groups}); }) ==
-        "clustered_attention: group 2 of query 1 of sample 1, but there are 2 clusters");
-  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .groups = &flat}); }) ==
-        "clustered_attention: groups (2, 3) i32 are not i32 (batch, queries, heads) = (2, 3, 2)");
-  Generator generator;
-  CHECK(message_of([&] { query_clusters(one, {.clusters = 2}, generator); }) ==
-        "query_clusters: q (2, 1, 3) is not (batch, time, heads, dim)");
 }

@@ -1,5 +1,7 @@
 // LSH attention by its definition, O(N^2) and in double, and hashes to try it with.
 #pragma once
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -96,6 +98,19 @@ inline Tensor lsh_by_definition(const Tensor& q_any, const Tensor& k_any, const 
       }
     }
   return out;
+}
+
+/// Every form: both ways to combine rounds, with and without the buckets, the own step, causality.
+template <class F>
+void for_each_lsh_form(const F& f) {
+  for (int form = 0; form < 16; ++form) {
+    CAPTURE(form);
+    f(LshAttentionOptions{.chunk = 4,
+                          .causal = (form & 1) != 0,
+                          .self = (form & 2) != 0,
+                          .own_bucket = (form & 4) != 0,
+                          .combine = form & 8 ? LshRounds::mean : LshRounds::joint});
+  }
 }
 
 }  // namespace linnet::test
