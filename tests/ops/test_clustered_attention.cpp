@@ -254,6 +254,9 @@ TEST_CASE("clustered attention gives the same for any number of threads") {
     runs.push_back(run(x, x, x, {.clusters = 20, .topk = 8, .generator = &generator}));
   }
   set_num_threads(before);
+  Generator generator{1, 0, 0};
+  const Tensor planes = generator.normal({17, 32}, 0, 1);
+  CHECK(bit_equal(run(x, x, x, {.clusters = 20, .topk = 8, .planes = &planes}).out, runs[0].out));
   CHECK(bit_equal(runs[0].out, runs[1].out));
   CHECK(bit_equal(runs[0].dq, runs[1].dq));
   CHECK(bit_equal(runs[0].dk, runs[1].dk));
@@ -293,6 +296,8 @@ TEST_CASE("errors of clustered attention") {
         "clustered_attention: group 2 of query 1 of sample 1, but there are 2 clusters");
   CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .groups = &flat}); }) ==
         "clustered_attention: groups (2, 3) i32 are not i32 (batch, queries, heads) = (2, 3, 2)");
+  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .planes = &one}); }) ==
+        "clustered_attention: planes (2, 1, 3) f32 are not f32 (dim + 1, bits) = (5, 32)");
   Generator generator;
   CHECK(message_of([&] { query_clusters(one, {.clusters = 2}, generator); }) ==
         "query_clusters: q (2, 1, 3) is not (batch, time, heads, dim)");

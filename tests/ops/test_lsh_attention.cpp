@@ -278,6 +278,10 @@ TEST_CASE("LSH attention repeats itself, draws anew from its generator, and keep
   };
   const Tensor first = once(generator);
   CHECK(bit_equal(once(same), first));
+  Generator third{1, 0, 0};
+  const Tensor rotations = third.normal({16, 2, 8}, 0, 1);
+  const LshAttentionOptions given{.buckets = 16, .chunk = 32, .rounds = 2, .rotations = &rotations};
+  CHECK(bit_equal(lsh_attention(x, x, x, given).value(), first));
   CHECK(!bit_equal(once(generator), first));
   const int before = num_threads();
   std::vector<Run> runs;
@@ -319,6 +323,8 @@ TEST_CASE("errors of LSH attention") {
         "lsh_attention: hashes (2, 3, 2, 1) i32 are not i32 (batch, time, heads, rounds) = (2, 3, 2, 2)");
   CHECK(message_of([&] { lsh_attention(q, q, q, {.chunk = 2, .hashes = &floats}); }) ==
         "lsh_attention: hashes (2, 3, 2, 1) f32 are not i32 (batch, time, heads, rounds) = (2, 3, 2, 1)");
+  CHECK(message_of([&] { lsh_attention(q, q, q, {.buckets = 4, .chunk = 2, .rotations = &one}); }) ==
+        "lsh_attention: rotations (2, 1, 3) f32 are not f32 (dim, rounds, buckets / 2) = (4, 1, 2)");
   Generator generator;
   CHECK(message_of([&] { lsh_hashes(one, 4, 1, generator); }) ==
         "lsh_hashes: x (2, 1, 3) is not (batch, time, heads, dim)");
