@@ -36,6 +36,7 @@
 #include "linnet/nn/embedding.h"
 #include "linnet/nn/features.h"
 #include "linnet/nn/feed_forward.h"
+#include "linnet/nn/hashes.h"
 #include "linnet/nn/init.h"
 #include "linnet/nn/layer_norm.h"
 #include "linnet/nn/linear.h"

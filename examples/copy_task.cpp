@@ -1,5 +1,7 @@
 // copy_task: a transformer learns to copy. Sequences are `0 w 0 w`; the loss is over the second w. Katharopoulos et al.
-// 2020, section 4.1.1. `copy_task --help` lists the flags; docs/training.md says what to set and why.
+// 2020, section 4.1.1. With --task masked some symbols of both w are hidden, and the loss is over these; it is after
+// Vyas et al. 2020, "Fast Transformers with Clustered Attention". `copy_task --help` lists the flags; docs/training.md
+// says what to set and why.
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -17,7 +19,6 @@
 
 using namespace copy_task;
 using example::RunDirectory;
-using linnet::models::CausalLM;
 
 namespace {
 
@@ -28,8 +29,9 @@ std::string percent(double accuracy) {
   return text;
 }
 
-linnet::Device device_of(const Settings& settings) {
-  return settings.device == "cuda" ? linnet::Device::cuda : linnet::Device::cpu;
+void demonstrate(const Learner& learner) {
+  if (!learner.writer()) return show_found(learner);
+  show_copies(*learner.writer(), demonstration_strings(learner.size(), learner.seed(), 3), learner.device());
 }
 
 void print_score(const Score& score) {
@@ -41,26 +43,24 @@ void print_score(const Score& score) {
 int train(const Settings& settings, const example::Earlier* earlier, const std::function<RunDirectory()>& make_run) {
   linnet::set_num_threads(static_cast<int>(settings.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings.seed));
-  CausalLM net(settings.model());
-  net.to(device_of(settings));
-  Trainer trainer(net, settings);
+  Learner learner(settings);
+  linnet::nn::Module& net = learner.net();
+  Trainer trainer(learner, settings);
   if (earlier) trainer.restore(earlier->checkpoint(), earlier->metrics());
   const RunDirectory run = make_run();
-  std::cout << "Copy task, " << settings.attention << " attention: " << settings.layers << " layers, " << settings.heads
-            << " heads, dim " << settings.dim << ", " << example::with_commas(net.parameter_count()) << " parameters, "
+  std::cout << settings.title() << ": " << settings.layers << " layers, " << settings.heads << " heads, dim "
+            << settings.dim << ", " << example::with_commas(net.parameter_count()) << " parameters, "
             << settings.threads << (settings.threads == 1 ? " thread" : " threads") << "; all files go to "
             << run.path() << std::endl;
   if (earlier) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
 
   const example::InterruptGuard guard;
-  linnet::reset_peak(device_of(settings));
+  linnet::reset_peak(learner.device());
   if (!trainer.train(run, guard)) return example::say_how_to_go_on(run, trainer.step());
-  const int64_t peak_bytes = linnet::memory_stats(device_of(settings)).peak;
+  const int64_t peak_bytes = linnet::memory_stats(learner.device()).peak;
   linnet::save_safetensors(run.file("model.safetensors"), net.state_dict());
 
-  const TaskSize size{settings.length, settings.symbols};
-  const uint64_t seed = static_cast<uint64_t>(settings.seed);
-  const Score score = evaluate(net, size, seed, device_of(settings), [&] { return guard.interrupted(); });
+  const Score score = evaluate(learner, [&] { return guard.interrupted(); });
   if (guard.interrupted()) return example::say_how_to_go_on(run, trainer.step());
   print_score(score);
   const bool drawn = trainer.save_curve(run, percent(score.accuracy) + " on fresh sequences");
@@ -73,7 +73,7 @@ int train(const Settings& settings, const example::Earlier* earlier, const std::
                                  {"tokens_per_second", trainer.tokens_per_second()},
                                  {"peak_bytes", peak_bytes},
                                  {"threads", settings.threads}});
-  show_copies(net, demonstration_strings(size, seed, 3), device_of(settings));
+  demonstrate(learner);
   if (drawn) std::cout << "The curve is " << run.file("curve.svg") << std::endl;
   return 0;
 }
@@ -100,23 +100,26 @@ int evaluate_or_copy(const Flags& flags) {
   const auto before = example::settings_from_json<Settings>(run.settings(), run.file("settings.json"));
   const Settings settings = flags.settings_of(before, run.path(), false);
   const TaskSize size{settings.length, settings.symbols};
-  const uint64_t seed = static_cast<uint64_t>(settings.seed);
   std::vector<std::vector<int32_t>> strings;
-  if (flags.evaluate.empty()) strings.push_back(parse_string(flags.copy, size));
+  if (flags.evaluate.empty()) {
+    LINNET_CHECK(!settings.is_masked(), "--copy: the model in ", run.path(), " finds hidden symbols, it cannot write");
+    strings.push_back(parse_string(flags.copy, size));
+  }
 
   linnet::set_num_threads(static_cast<int>(settings.threads));
-  CausalLM net(settings.model());
+  Learner learner(settings);
   const example::Checkpoint checkpoint = example::Checkpoints(run.path()).load();
-  example::naming(checkpoint.path, [&] { net.load_state_dict(checkpoint.state.part("model")); });
-  net.to(device_of(settings));
+  example::naming(checkpoint.path, [&] { learner.net().load_state_dict(checkpoint.state.part("model")); });
   if (strings.empty()) {
-    print_score(evaluate(net, size, seed, device_of(settings)));
-    strings = demonstration_strings(size, seed, 3);
-  } else if (static_cast<int64_t>(strings[0].size()) < size.shortest()) {
+    print_score(evaluate(learner));
+    demonstrate(learner);
+    return 0;
+  }
+  if (static_cast<int64_t>(strings[0].size()) < size.shortest()) {
     std::cout << "(the model was trained on strings of " << size.shortest() << " to " << size.longest()
               << " symbols; a shorter one may well fail)\n";
   }
-  show_copies(net, strings, device_of(settings));
+  show_copies(*learner.writer(), strings, learner.device());
   return 0;
 }
 
@@ -131,8 +134,8 @@ int main(int argc, char** argv) {
     if (app.count("--resume")) return resume(flags);
     const Settings settings = flags.settings();
     if (!app.count("--out")) {
-      flags.out =
-          RunDirectory::unused("runs/copy_task-" + settings.attention + "-seed" + std::to_string(settings.seed));
+      const std::string task = settings.is_masked() ? "runs/masked_copy_task-" : "runs/copy_task-";
+      flags.out = RunDirectory::unused(task + settings.attention + "-seed" + std::to_string(settings.seed));
     }
     return train(settings, nullptr,
                  [&] { return RunDirectory::create(flags.out, example::settings_to_json(settings)); });

@@ -10,6 +10,8 @@ nn::AttentionOptions attention_options(const BlockOptions& options) {
           .causal = options.causal,
           .kind = options.kind,
           .window = options.window,
+          .lsh = options.lsh,
+          .clustered = options.clustered,
           .eps = options.eps,
           .feature_map = options.feature_map};
 }

@@ -12,7 +12,9 @@ struct BlockOptions {
   int64_t hidden = 0;  ///< of the feed-forward net; 0 means 4 dim
   bool causal = false;
   nn::AttentionKind kind = nn::AttentionKind::linear;
-  int64_t window = -1;  ///< of local attention, as in nn::AttentionOptions
+  int64_t window = -1;                  ///< of local attention, as in nn::AttentionOptions
+  nn::LshOptions lsh = {};              ///< of lsh attention
+  nn::ClusteredOptions clustered = {};  ///< of clustered and improved_clustered attention
   bool pre_norm = true;
   double dropout = 0;  ///< of both branches and of the hidden units
   nn::Activation activation = nn::Activation::gelu;

@@ -16,6 +16,8 @@ StackOptions stack_options(const CausalLMOptions& options) {
                     .causal = true,
                     .kind = options.kind,
                     .window = options.window,
+                    .lsh = options.lsh,
+                    .clustered = options.clustered,
                     .pre_norm = options.pre_norm,
                     .dropout = options.dropout,
                     .activation = options.activation,
@@ -46,7 +48,8 @@ CausalLM::CausalLM(nn::Module* parent, std::string name, const Options& options)
       stack(*this, "stack", stack_options(options)),
       head(*this, "head", head_options(options, embed)),
       vocab_(options.vocab),
-      max_time_(options.max_time) {}
+      max_time_(options.max_time),
+      has_steps_(nn::has_steps(options.kind)) {}
 
 void CausalLM::check_not_recording(const char* what) const {
   LINNET_CHECK(!recording(), label(), ": ", what, " changes its state in place, which a tape cannot replay; call it ",
@@ -83,6 +86,14 @@ Tensor CausalLM::step(const Tensor& tokens, LMState& state) const {
   return logits;
 }
 
+/// Of the token after prompt and the first `count` of those made, (batch, vocab), by the parallel form.
+Tensor CausalLM::next_logits(const Tensor& prompt, const Tensor& made, int64_t count) const {
+  const int64_t time = prompt.size(1) + count;
+  const Tensor parts[] = {prompt, compute::slice(made, 1, 0, count).to(prompt.device())};
+  const Tensor logits = (*this)(compute::concat(parts, 1)).value();
+  return compute::slice(logits, 1, time - 1, time).reshape({prompt.size(0), vocab_});
+}
+
 Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) const {
   check_not_recording("generate");
   LINNET_CHECK(prompt.defined() && prompt.rank() == 2 && prompt.dtype() == Dtype::i32, label(), ": prompt ",
@@ -99,17 +110,19 @@ Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) 
   Generator& generator = options.generator ? *options.generator : default_generator();
   // From here on, memory is what the first steps took.
   Tensor made = Tensor::empty({batch, count}, Dtype::i32), next = Tensor::empty({batch}, Dtype::i32), logits;
-  LMState state = make_state(batch, time + count);
+  LMState state;
+  if (has_steps_) state = make_state(batch, time + count);
   RowSampler sample(sampling, generator, batch, vocab_);
   const auto token = [](Tensor& tokens, int64_t at) -> int32_t& { return tokens.mutable_data<int32_t>()[at]; };
-  for (int64_t t = 0; count > 0 && t < time; ++t) {
+  for (int64_t t = 0; has_steps_ && count > 0 && t < time; ++t) {
     for (int64_t b = 0; b < batch; ++b) token(next, b) = prompt.data<int32_t>()[b * time + t];
     logits = step(next, state);
   }
   for (int64_t i = 0; i < count; ++i) {
+    if (!has_steps_) logits = next_logits(prompt, made, i);
     sample(logits, next);
     for (int64_t b = 0; b < batch; ++b) token(made, b * count + i) = token(next, b);
-    if (i + 1 < count) logits = step(next, state);
+    if (has_steps_ && i + 1 < count) logits = step(next, state);
   }
   if (options.temperature > 0) generator.take(count);  // last: a call that fails takes none
   return made.to(prompt.device());

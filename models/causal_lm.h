@@ -16,7 +16,9 @@ struct CausalLMOptions {
   int64_t hidden = 0;    ///< of the feed-forward nets; 0 means 4 dim
   int64_t max_time = 0;  ///< the longest sequence; learned positions want it, for sinusoidal ones 0 means no limit
   nn::AttentionKind kind = nn::AttentionKind::linear;
-  int64_t window = -1;  ///< of local attention, as in nn::AttentionOptions
+  int64_t window = -1;                  ///< of local attention, as in nn::AttentionOptions
+  nn::LshOptions lsh = {};              ///< of lsh attention
+  nn::ClusteredOptions clustered = {};  ///< of clustered and improved_clustered attention
   bool pre_norm = true;
   double dropout = 0;
   Positions positions = Positions::learned;
@@ -56,6 +58,7 @@ class CausalLM : public nn::Model {
   /// tokens i32 (batch, time) -> logits (batch, time, vocab). `keys` leaves padding out.
   Variable operator()(const Tensor& tokens, const KeyMask* keys = nullptr) const;
 
+  bool has_steps() const { return has_steps_; }  ///< whether the attention has a recurrent form
   /// `capacity` as in nn::Attention::make_state.
   LMState make_state(int64_t batch, int64_t capacity = 16) const;
   /// The next token of each sequence, i32 (batch) -> logits (batch, vocab). An error while a tape records. Allocates
@@ -63,7 +66,8 @@ class CausalLM : public nn::Model {
   /// fused and for logits that someone keeps.
   Tensor step(const Tensor& tokens, LMState& state) const;
 
-  /// Continues prompt, i32 (batch, time), in the recurrent form: i32 (batch, options.tokens). What a row becomes
+  /// Continues prompt, i32 (batch, time): i32 (batch, options.tokens). In the recurrent form where the attention has
+  /// one; otherwise slowly, the whole sequence again for every token. What a row becomes
   /// depends on its prompt, its place in the batch and the generator, not on the other rows. Throws before any work
   /// where the prompt is empty, holds a token that is not in the vocabulary, or prompt and tokens together exceed
   /// max_time; and while a tape records.
@@ -77,8 +81,10 @@ class CausalLM : public nn::Model {
  private:
   CausalLM(nn::Module* parent, std::string name, const Options& options);
   void check_not_recording(const char* what) const;
+  Tensor next_logits(const Tensor& prompt, const Tensor& made, int64_t count) const;
 
   int64_t vocab_, max_time_;
+  bool has_steps_;
 };
 
 }  // namespace linnet::models

@@ -30,6 +30,14 @@ nn::AttentionOptions causal(const BlockOptions& options) {
   return attention;
 }
 
+/// A kind of attention whose answer to a query does not depend on the others.
+nn::AttentionKind of_single_queries(const nn::Module& block, nn::AttentionKind kind) {
+  const bool is_clustered = kind == nn::AttentionKind::clustered || kind == nn::AttentionKind::improved_clustered;
+  LINNET_CHECK(!is_clustered, block.label(), ": ", nn::name(kind), " attention to the memory given, whose answers ",
+               "depend on later steps; linear, softmax or efficient wanted");
+  return kind;
+}
+
 }  // namespace
 
 DecoderBlock::DecoderBlock(nn::Module& parent, std::string name, const Options& options)
@@ -41,7 +49,7 @@ DecoderBlock::DecoderBlock(nn::Module& parent, std::string name, const Options& 
             {.dim = options.block.dim,
              .heads = options.block.heads,
              .memory_dim = options.memory_dim,
-             .kind = options.cross_kind,
+             .kind = of_single_queries(*this, options.cross_kind),
              .eps = options.block.eps,
              .feature_map = options.block.feature_map}),
       norm3(*this, "norm3", {.dim = options.block.dim, .eps = options.block.norm_eps}),

@@ -9,7 +9,8 @@ namespace linnet::models {
 struct DecoderBlockOptions {
   BlockOptions block;      ///< `kind` is that of the attention to itself, which is causal whatever stands there
   int64_t memory_dim = 0;  ///< 0 means block.dim
-  nn::AttentionKind cross_kind = nn::AttentionKind::linear;  ///< of the attention to the memory
+  /// Of the attention to the memory: linear, softmax or efficient; the clustered ones see later queries.
+  nn::AttentionKind cross_kind = nn::AttentionKind::linear;
 };
 
 /// What a layer's recurrent form knows of the past and of the memory. A copy goes its own way.

@@ -25,6 +25,8 @@ BlockOptions block_options(const EncoderDecoderOptions& options) {
           .causal = false,
           .kind = options.kind,
           .window = options.window,
+          .lsh = options.lsh,
+          .clustered = options.clustered,
           .pre_norm = options.pre_norm,
           .dropout = options.dropout,
           .activation = options.activation,

@@ -24,6 +24,8 @@ struct EncoderDecoderOptions {
   std::optional<nn::AttentionKind> decoder_kind = {};        ///< of the target's, where it is another: causal
   nn::AttentionKind cross_kind = nn::AttentionKind::linear;  ///< of the target's attention to the source
   int64_t window = -1;                                       ///< of local attention, as in nn::AttentionOptions
+  nn::LshOptions lsh = {};                                   ///< of lsh attention
+  nn::ClusteredOptions clustered = {};                       ///< of clustered and improved_clustered attention
   bool pre_norm = true;
   double dropout = 0;  ///< of every branch, of the hidden units, and of what the positions were added to
   Positions positions = Positions::sinusoidal;

@@ -38,12 +38,26 @@ void detail::make_features(std::optional<FeatureLayer>& features, Module& parent
   features.emplace(parent, "features", FeatureLayerOptions{.heads = heads, .width = width, .features = map});
 }
 
+void detail::make_hashes(std::optional<HashLayer>& hashes, Module& parent, AttentionKind kind, int64_t width,
+                         const LshOptions& lsh, const ClusteredOptions& clustered) {
+  if (!is_hashed(kind)) return;
+  hashes.emplace(parent, "hashes", HashLayerOptions{.kind = kind, .width = width, .lsh = lsh, .clustered = clustered});
+}
+
+namespace {
+int64_t parts_of(const AttentionOptions& options) {
+  return options.kind == AttentionKind::lsh && options.lsh.shared_qk ? 2 : 3;
+}
+}  // namespace
+
 Attention::Attention(Module& parent, std::string name, const Options& options)
     : Module(parent, std::move(name)),
-      qkv(*this, "qkv", {.in = options.dim, .out = detail::fused_rows(*this, 3, options.dim), .bias = options.bias}),
+      qkv(*this, "qkv",
+          {.in = options.dim, .out = detail::fused_rows(*this, parts_of(options), options.dim), .bias = options.bias}),
       out(*this, "out", {.in = options.dim, .out = options.dim, .bias = options.bias}),
       dim_(options.dim),
       heads_(options.heads),
+      parts_(parts_of(options)),
       causal_(options.causal),
       kind_(options.kind),
       window_(options.window),
@@ -54,7 +68,10 @@ Attention::Attention(Module& parent, std::string name, const Options& options)
                " given, 0 or more wanted; set .window");
   LINNET_CHECK(kind_ != AttentionKind::efficient || !causal_, label(), ": efficient attention cannot be causal, since ",
                "its softmax over positions sees all keys at once; linear attention can");
+  LINNET_CHECK(kind_ != AttentionKind::clustered || !causal_, label(), ": clustered attention cannot be causal, since ",
+               "the queries of a cluster share one softmax over all keys; improved_clustered can");
   detail::make_features(features, *this, kind_, heads_, dim_ / heads_, options.feature_map);
+  detail::make_hashes(hashes, *this, kind_, dim_ / heads_, options.lsh, options.clustered);
 }
 
 Variable Attention::attend(const Variable& parts, const KeyMask* keys) const {
@@ -73,7 +90,10 @@ Variable Attention::attend(const Variable& parts, const KeyMask* keys) const {
       return local_attention_qkv(parts, {.window = window_, .causal = causal_, .keys = keys});
     case AttentionKind::efficient:
       return efficient_attention_qkv(parts, {.keys = keys});
+    default:
+      break;
   }
+  if (hashes) return hashes->attend(parts, causal_, keys);
   fail(label(), ": no kind ", static_cast<int>(kind_));
 }
 
@@ -81,7 +101,7 @@ Variable Attention::operator()(const Variable& x, const KeyMask* keys) const {
   LINNET_CHECK(x.rank() == 3 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, time, ", dim_,
                ")");
   const int64_t batch = x.size(0), time = x.size(1);
-  const Variable parts = reshape(qkv(x), Shape{batch, time, 3, heads_, dim_ / heads_});
+  const Variable parts = reshape(qkv(x), Shape{batch, time, parts_, heads_, dim_ / heads_});
   return out(reshape(attend(parts, keys), Shape{batch, time, dim_}));
 }
 
@@ -90,11 +110,18 @@ Shape Attention::sums_shape(int64_t batch) const {
   return {batch, heads_, features ? features->count(qkv.weight.dtype(), qkv.weight.device()) : width, width};
 }
 
+void Attention::check_has_steps() const {
+  LINNET_CHECK(kind_ != AttentionKind::efficient, label(), ": efficient attention has no recurrent form, since its ",
+               "softmax over positions sees all keys at once");
+  LINNET_CHECK(has_steps(kind_), label(), ": ", linnet::nn::name(kind_), " attention has no recurrent form, since its ",
+               kind_ == AttentionKind::lsh ? "chunks" : "clusters", " are made of the whole sequence; run that again, ",
+               "or choose linear, softmax or local");
+}
+
 AttentionState Attention::make_state(int64_t batch, int64_t capacity) const {
   LINNET_CHECK(batch >= 0 && capacity >= 0, label(), ": a state for batch ", batch, " and capacity ", capacity,
                ", none may be negative");
-  LINNET_CHECK(kind_ != AttentionKind::efficient, label(), ": efficient attention has no recurrent form, since its ",
-               "softmax over positions sees all keys at once");
+  check_has_steps();
   const int64_t width = dim_ / heads_;
   const Dtype dtype = qkv.weight.dtype();
   const Device device = qkv.weight.device();
@@ -156,6 +183,7 @@ Variable Attention::step(const Variable& x, AttentionState& state) const {
 
 void Attention::add_step(Tensor& y, const Tensor& x, AttentionState& state, Workspace& workspace) const {
   LINNET_CHECK(causal_, label(), ": only causal attention can go step by step; set .causal = true");
+  check_has_steps();
   LINNET_CHECK(!recording(), label(),
                ": step changes its state in place, which a tape cannot replay; call it outside of ",
                "the Tape's scope or under Tape::Pause");
@@ -185,8 +213,8 @@ void Attention::add_step(Tensor& y, const Tensor& x, AttentionState& state, Work
     case AttentionKind::local:
       local_attention_step_qkv(parts, state.local, heads, {.window = window_, .causal = true});
       break;
-    case AttentionKind::efficient:
-      fail(label(), ": efficient attention has no recurrent form");
+    default:
+      break;
   }
   out.into(heads.reshape(Shape{batch, dim_}), y, Into::add);
 }

@@ -6,6 +6,7 @@
 #include "linnet/core/workspace.h"
 #include "linnet/nn/attention_state.h"
 #include "linnet/nn/features.h"
+#include "linnet/nn/hashes.h"
 #include "linnet/nn/linear.h"
 
 namespace linnet::nn {
@@ -15,10 +16,12 @@ struct AttentionOptions {
   Required<int64_t> heads;
   bool causal = false;
   AttentionKind kind = AttentionKind::linear;
-  int64_t window = -1;        ///< local, where there is no default: how many steps away a key may lie, 0 or more
-  double eps = 0;             ///< linear: added to the denominator
-  Features feature_map = {};  ///< linear: of queries and keys
-  bool bias = true;           ///< of both projections
+  int64_t window = -1;              ///< local, where there is no default: how many steps away a key may lie, 0 or more
+  LshOptions lsh = {};              ///< of kind lsh
+  ClusteredOptions clustered = {};  ///< of kinds clustered and improved_clustered
+  double eps = 0;                   ///< linear: added to the denominator
+  Features feature_map = {};        ///< linear: of queries and keys
+  bool bias = true;                 ///< of both projections
 };
 
 namespace detail {
@@ -34,6 +37,9 @@ void check_state_part(const Module& layer, const char* part, const Tensor& given
 /// A layer for the feature map of linear attention, unless that is fused.
 void make_features(std::optional<FeatureLayer>& features, Module& parent, AttentionKind kind, int64_t heads,
                    int64_t width, const Features& map);
+/// A layer for the attention of the kinds that hash.
+void make_hashes(std::optional<HashLayer>& hashes, Module& parent, AttentionKind kind, int64_t width,
+                 const LshOptions& lsh, const ClusteredOptions& clustered);
 /// The feature map that is left to the op: none, where a layer makes the features.
 inline FeatureMap fused_map(const Features& map) {
   return map.kind == Features::Kind::fused ? map.fused : FeatureMap::identity;
@@ -42,7 +48,10 @@ inline FeatureMap fused_map(const Features& map) {
 
 /// x (batch, time, dim) -> (batch, time, dim): out(attention(qkv(x))), each of `heads` heads over dim / heads channels.
 /// Parameters: qkv (3 dim, dim), its rows the queries', keys' and values' projections, head by head; out (dim, dim).
-/// With random features a buffer features.projections. Errors: a window below 0 for kind local, causal for efficient.
+/// With random features a buffer features.projections; kinds that hash have hashes.rotations or hashes.planes, and lsh
+/// with shared_qk a qkv (2 dim, dim) without keys. Causal lsh and improved_clustered weigh later steps by exactly 0,
+/// but these have a say in which earlier ones are weighed. Errors: a window below 0 for kind local, sizes out of range
+/// for lsh and clustered ones, causal for efficient and clustered.
 class Attention : public Module {
  public:
   using Options = AttentionOptions;
@@ -52,7 +61,7 @@ class Attention : public Module {
   Variable operator()(const Variable& x, const KeyMask* keys = nullptr) const;
 
   /// An empty past for `batch` sequences. `capacity` is a guess of how many steps will come; softmax grows as it needs
-  /// to. An error for kind efficient.
+  /// to. An error for a kind without steps.
   AttentionState make_state(int64_t batch, int64_t capacity = 16) const;
   /// The next step, x (batch, dim) -> (batch, dim); adds it to the state. Only for causal attention; an error while a
   /// tape records.
@@ -64,12 +73,14 @@ class Attention : public Module {
 
   Linear qkv, out;
   std::optional<FeatureLayer> features;  ///< of kind linear, where the feature map is not fused
+  std::optional<HashLayer> hashes;       ///< of kind lsh and of the clustered ones
 
  private:
+  void check_has_steps() const;
   Variable attend(const Variable& parts, const KeyMask* keys) const;
   Shape sums_shape(int64_t batch) const;
 
-  int64_t dim_, heads_;
+  int64_t dim_, heads_, parts_;  // parts of qkv
   bool causal_;
   AttentionKind kind_;
   int64_t window_;

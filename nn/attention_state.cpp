@@ -9,7 +9,10 @@ namespace {
 constexpr std::pair<const char*, AttentionKind> kKinds[] = {{"linear", AttentionKind::linear},
                                                             {"softmax", AttentionKind::softmax},
                                                             {"local", AttentionKind::local},
-                                                            {"efficient", AttentionKind::efficient}};
+                                                            {"efficient", AttentionKind::efficient},
+                                                            {"lsh", AttentionKind::lsh},
+                                                            {"clustered", AttentionKind::clustered},
+                                                            {"improved_clustered", AttentionKind::improved_clustered}};
 
 /// Whether the state is sums over the keys; else it is keys and values.
 bool is_sums(AttentionKind kind) { return kind == AttentionKind::linear || kind == AttentionKind::efficient; }

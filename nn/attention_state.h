@@ -11,12 +11,22 @@
 namespace linnet::nn {
 
 enum class AttentionKind {
-  linear,    ///< Katharopoulos et al. 2020: time O(N), a state of fixed size
-  softmax,   ///< Vaswani et al. 2017: time O(N^2), the state is all keys and values so far
-  local,     ///< softmax over a band: time O(N window), the state is the last window + 1 keys and values
-  efficient  ///< Shen et al. 2018: time O(N); never causal, and so without steps
+  linear,     ///< Katharopoulos et al. 2020: time O(N), a state of fixed size
+  softmax,    ///< Vaswani et al. 2017: time O(N^2), the state is all keys and values so far
+  local,      ///< softmax over a band: time O(N window), the state is the last window + 1 keys and values
+  efficient,  ///< Shen et al. 2018: time O(N); never causal, and so without steps
+  // The softmax of some pairs; without steps, since who belongs together is found by looking at the whole sequence.
+  lsh,                ///< Kitaev et al. 2020: steps whose hashes are equal; time O(N log N)
+  clustered,          ///< Vyas et al. 2020: queries that share their weights; time O(N clusters); never causal
+  improved_clustered  ///< the same, with each query's own weights on the keys that count
 };
 const char* name(AttentionKind kind);
+/// Whether there is a recurrent form.
+inline bool has_steps(AttentionKind kind) {
+  return kind == AttentionKind::linear || kind == AttentionKind::softmax || kind == AttentionKind::local;
+}
+/// Whether queries and keys are hashed.
+inline bool is_hashed(AttentionKind kind) { return kind >= AttentionKind::lsh; }
 /// The kind of this name. Throws, listing all, for another; `what` begins the message.
 AttentionKind attention_kind(std::string_view word, const char* what = "attention kind");
 

@@ -56,9 +56,17 @@ CrossAttention::CrossAttention(Module& parent, std::string name, const Options& 
       eps_(options.eps),
       fused_map_(detail::fused_map(options.feature_map)) {
   detail::check_heads(*this, dim_, heads_, eps_);
-  LINNET_CHECK(kind_ != AttentionKind::local, label(), ": local attention given, whose window is of steps of one ",
-               "sequence; linear, softmax or efficient wanted");
+  const bool is_local = kind_ == AttentionKind::local;
+  LINNET_CHECK(!is_local && kind_ != AttentionKind::lsh, label(), ": ", linnet::nn::name(kind_),
+               " attention given, whose ", is_local ? "window is" : "chunks are", " of steps of one sequence; linear, ",
+               "softmax, efficient, clustered or improved_clustered wanted");
   detail::make_features(features, *this, kind_, heads_, dim_ / heads_, options.feature_map);
+  detail::make_hashes(hashes, *this, kind_, dim_ / heads_, {}, options.clustered);
+}
+
+void CrossAttention::check_single_queries(const char* what) const {
+  LINNET_CHECK(!hashes, label(), ": ", linnet::nn::name(kind_), " attention has no ", what, ", since a query's ",
+               "answer depends on the other queries; linear, softmax or efficient attention has them");
 }
 
 CrossAttention::Parts CrossAttention::project(const Variable& memory) const {
@@ -81,9 +89,10 @@ Variable CrossAttention::attend(const Variable& queries, const Parts& memory, co
       return softmax_attention(queries, k, v, {.keys = keys});
     case AttentionKind::efficient:
       return efficient_attention(queries, k, v, {.keys = keys});
-    case AttentionKind::local:
+    default:
       break;
   }
+  if (hashes) return hashes->attend(queries, k, v, keys);
   fail(label(), ": no kind ", static_cast<int>(kind_));
 }
 
@@ -97,6 +106,7 @@ Variable CrossAttention::project_queries(const Variable& x, const Variable& memo
 
 Tensor CrossAttention::weights(const Variable& x, const Variable& memory, const KeyMask* keys) const {
   detail::check_not_recording(*this, "weights");
+  check_single_queries("weights");
   Variable queries = project_queries(x, memory), k = project(memory).k;
   if (features) queries = features->of_queries(queries), k = features->of_keys(k);
   if (kind_ == AttentionKind::softmax)
@@ -114,6 +124,7 @@ Variable CrossAttention::operator()(const Variable& x, const Variable& memory, c
 
 CrossState CrossAttention::encode(const Variable& memory, const KeyMask* keys) const {
   detail::check_not_recording(*this, "encode");
+  check_single_queries("steps");
   const auto [k, v] = project(memory);
   CrossState state;
   state.memory.kind = kind_;
@@ -160,6 +171,7 @@ Variable CrossAttention::step(const Variable& x, const CrossState& state) const 
 
 void CrossAttention::add_step(Tensor& y, const Tensor& x, const CrossState& state, Workspace& workspace) const {
   detail::check_not_recording(*this, "step");
+  check_single_queries("steps");
   LINNET_CHECK(x.rank() == 2 && x.size(-1) == dim_, label(), ": input ", x.shape(), " is not (batch, ", dim_,
                "), one step");
   const int64_t batch = x.size(0);

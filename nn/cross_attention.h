@@ -9,9 +9,10 @@ struct CrossAttentionOptions {
   Required<int64_t> dim;
   Required<int64_t> heads;
   int64_t memory_dim = 0;                      ///< 0 means dim
-  AttentionKind kind = AttentionKind::linear;  ///< any but local: a memory's steps are not near a query's
+  AttentionKind kind = AttentionKind::linear;  ///< any but local and lsh, which compare steps of one sequence
   double eps = 0;                              ///< linear: added to the denominator
   Features feature_map = {};                   ///< linear: of queries and keys
+  ClusteredOptions clustered = {};             ///< of kinds clustered and improved_clustered
   bool bias = true;                            ///< of all projections
 };
 
@@ -31,7 +32,9 @@ struct CrossState {
 /// x (batch, Tq, dim), memory (batch, Tk, memory_dim) -> (batch, Tq, dim): out(attention(q(x), kv(memory))), not
 /// causal, each of `heads` heads over dim / heads channels (Vaswani et al. 2017, section 3.2.3). Where no key takes
 /// part, the heads give 0. Parameters: q (dim, dim); kv (2 dim, memory_dim), its rows the keys' and values'
-/// projections, head by head; out (dim, dim). With random features a buffer features.projections.
+/// projections, head by head; out (dim, dim). With random features a buffer features.projections, of the clustered
+/// kinds hashes.planes. Of these a query's answer depends on the other queries of its sample, padding among them, so
+/// that they suit no decoder and have neither steps nor weights to look at.
 class CrossAttention : public Module {
  public:
   using Options = CrossAttentionOptions;
@@ -44,7 +47,7 @@ class CrossAttention : public Module {
   /// records.
   Tensor weights(const Variable& x, const Variable& memory, const KeyMask* keys = nullptr) const;
 
-  /// What steps look at, made once a memory. An error while a tape records.
+  /// What steps look at, made once a memory. An error while a tape records, and for the clustered kinds.
   CrossState encode(const Variable& memory, const KeyMask* keys = nullptr) const;
   /// One query a sample, x (batch, dim) -> (batch, dim). An error while a tape records.
   Variable step(const Variable& x, const CrossState& state) const;
@@ -56,11 +59,13 @@ class CrossAttention : public Module {
 
   Linear q, kv, out;
   std::optional<FeatureLayer> features;  ///< of kind linear, where the feature map is not fused
+  std::optional<HashLayer> hashes;       ///< of the clustered kinds
 
  private:
   struct Parts {
     Variable k, v;  // (batch, Tk, heads, dim / heads)
   };
+  void check_single_queries(const char* what) const;
   Parts project(const Variable& memory) const;
   Variable attend(const Variable& queries, const Parts& memory, const KeyMask* keys) const;
   Variable project_queries(const Variable& x, const Variable& memory) const;

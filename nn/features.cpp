@@ -103,11 +103,7 @@ void FeatureLayer::redraw(Generator& generator) {
 }
 
 void redraw_features(Module& module, Generator& generator) {
-  std::vector<Module*> all{&module};
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (auto* layer = dynamic_cast<FeatureLayer*>(all[i])) layer->redraw(generator);
-    all.insert(all.end(), all[i]->children().begin(), all[i]->children().end());
-  }
+  detail::for_each<FeatureLayer>(module, [&](FeatureLayer& layer) { layer.redraw(generator); });
 }
 
 }  // namespace linnet::nn

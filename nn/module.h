@@ -109,4 +109,16 @@ class Model : public Module {
   Model(Module* parent, std::string name) : Module(parent, std::move(name)) {}
 };
 
+namespace detail {
+/// Calls f(layer) for each Layer in `module`, itself included, always in the same order.
+template <class Layer, class F>
+void for_each(Module& module, const F& f) {
+  std::vector<Module*> all{&module};
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (auto* layer = dynamic_cast<Layer*>(all[i])) f(*layer);
+    all.insert(all.end(), all[i]->children().begin(), all[i]->children().end());
+  }
+}
+}  // namespace detail
+
 }  // namespace linnet::nn

@@ -33,10 +33,19 @@ Call make_call(const char* op, const AttentionSizes& n, const ClusteredAttention
 
 Tensor read_groups(const char* op, const Call& call, const ClusteredAttentionOptions& options, const Inputs& x) {
   const AttentionSizes& n = call.sizes;
-  if (!options.groups)
+  if (!options.groups) {
+    const Shape planes{n.dim + 1, options.bits};
+    const auto drawn = [&] {
+      Generator& generator = options.generator ? *options.generator : default_generator();
+      return draw_planes(n.dim, options.bits, x.q.dtype(), generator);
+    };
+    const Tensor used = options.planes ? *options.planes : drawn();
+    LINNET_CHECK(used.defined() && used.shape() == planes && used.dtype() == x.q.dtype(), op, ": planes ", used.shape(),
+                 " ", used.dtype(), " are not ", x.q.dtype(), " (dim + 1, bits) = ", planes);
     return find_clusters(x.q, call.q, n,
-                         {.clusters = call.clusters, .bits = options.bits, .iterations = options.iterations},
-                         options.generator ? *options.generator : default_generator(), x.queries);
+                         {.clusters = call.clusters, .bits = options.bits, .iterations = options.iterations}, used,
+                         x.queries);
+  }
   const Shape wanted{n.batch, n.queries, n.heads};
   LINNET_CHECK(options.groups->defined() && options.groups->shape() == wanted && options.groups->dtype() == Dtype::i32,
                op, ": groups ", options.groups->shape(), " ", options.groups->dtype(),

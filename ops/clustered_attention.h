@@ -33,7 +33,8 @@ struct ClusteredAttentionOptions {
   const KeyMask* keys = nullptr;
   const QueryMask* queries = nullptr;
   const Tensor* groups = nullptr;  ///< i32 (batch, queries, heads), the cluster of each query; found where not given
-  Generator* generator = nullptr;  ///< draws the planes of the hashes; default_generator() where not given
+  const Tensor* planes = nullptr;  ///< (D + 1, bits) in the dtype of q, r_b above t_b; drawn where not given
+  Generator* generator = nullptr;  ///< draws the planes; default_generator() where not given
 };
 
 /// o_i = sum_j A_cj v_j,   A_c = softmax_j(scale qbar_c . k_j)
@@ -52,8 +53,8 @@ struct ClusteredAttentionOptions {
 /// Clusters and T_c are constants to the gradient; the mass of the top keys is not. With every query a cluster of its
 /// own it is softmax_attention. A masked query, or a sample with no allowed key, gives output 0 and gradient 0; what
 /// a mask leaves out is never read. Kept for the way back: q, k, v, the clusters, T_c, and log(sum exp) of each cluster
-/// and, with topk, of each query. Errors: sizes out of range, causal without topk, groups of another shape or out of
-/// range, and those of softmax_attention.
+/// and, with topk, of each query. Errors: sizes out of range, causal without topk, groups or planes of another shape,
+/// groups out of range, and those of softmax_attention.
 Variable clustered_attention(const Variable& q, const Variable& k, const Variable& v,
                              const ClusteredAttentionOptions& options);
 

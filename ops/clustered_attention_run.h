@@ -38,9 +38,11 @@ struct Found {
 };
 
 void check_sizes(const char* op, const QueryClusterOptions& options);
+/// Of (dim + 1, bits), standard normal.
+Tensor draw_planes(int64_t dim, int64_t bits, Dtype dtype, Generator& generator);
 /// See query_clusters; `queries` is u8 (batch, time) or undefined.
 Tensor find_clusters(const Tensor& q, const RowLayout& rows, const AttentionSizes& sizes,
-                     const QueryClusterOptions& options, Generator& generator, const Tensor& queries);
+                     const QueryClusterOptions& options, const Tensor& planes, const Tensor& queries);
 
 /// The queries of one head that a mask lets through, cluster after cluster.
 struct Members {

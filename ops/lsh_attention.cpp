@@ -46,8 +46,16 @@ Tensor read_hashes(const char* op, const Call& call, const LshAttentionOptions& 
   const AttentionSizes& n = call.sizes;
   if (!options.hashes) {
     check_buckets(op, options.buckets, options.rounds);
-    return hash_rows(k, call.k, n, options.buckets, options.rounds,
-                     options.generator ? *options.generator : default_generator());
+    if (!options.rotations) {
+      Generator& generator = options.generator ? *options.generator : default_generator();
+      return hash_rows(k, call.k, n, draw_rotations(n.dim, options.buckets, options.rounds, k.dtype(), generator));
+    }
+    const Tensor& given = *options.rotations;
+    const Shape rotations{n.dim, options.rounds, options.buckets / 2};
+    LINNET_CHECK(given.defined() && given.shape() == rotations && given.dtype() == k.dtype(), op, ": rotations ",
+                 given.shape(), " ", given.dtype(), " are not ", k.dtype(),
+                 " (dim, rounds, buckets / 2) = ", rotations);
+    return hash_rows(k, call.k, n, given);
   }
   const Shape wanted{n.batch, n.keys, n.heads, call.rounds};
   LINNET_CHECK(options.hashes->defined() && options.hashes->shape() == wanted && options.hashes->dtype() == Dtype::i32,

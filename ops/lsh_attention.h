@@ -28,8 +28,9 @@ struct LshAttentionOptions {
   std::optional<double> scale = {};  ///< 1 / sqrt(D) where not given
   const KeyMask* keys = nullptr;
   const QueryMask* queries = nullptr;
-  const Tensor* hashes = nullptr;  ///< i32 (batch, time, heads, rounds), any numbers; drawn where not given
-  Generator* generator = nullptr;  ///< draws the rotations; default_generator() where not given
+  const Tensor* hashes = nullptr;     ///< i32 (batch, time, heads, rounds), any numbers; drawn where not given
+  const Tensor* rotations = nullptr;  ///< R of lsh_hashes, in the dtype of q; drawn where not given
+  Generator* generator = nullptr;     ///< draws the rotations; default_generator() where not given
 };
 
 /// The bucket of each row of x (batch, time, heads, D), once a round: argmax of [xR; -xR], the first of equals
@@ -51,7 +52,7 @@ Tensor lsh_hashes(const Tensor& x, int64_t buckets, int64_t rounds, Generator& g
 /// is empty. With own_bucket = false, self = true and one chunk over all it is softmax_attention. A step's weight on a
 /// later one is exactly 0 where causal, but the sort sees all steps. To the gradient the hashes are constants. Kept for
 /// the way back: q, k, v, the hashes, log(sum exp) of each row, and o for LshRounds::joint. Errors: a k of another time
-/// than q, sizes out of range, hashes of another shape, and those of softmax_attention.
+/// than q, sizes out of range, hashes or rotations of another shape, and those of softmax_attention.
 Variable lsh_attention(const Variable& q, const Variable& k, const Variable& v, const LshAttentionOptions& options);
 
 /// The same for the three parts of one projection, qkv (batch, time, 3, heads, dim), with one gradient of that shape.

@@ -38,9 +38,10 @@ struct Inputs {
 };
 
 void check_buckets(const char* op, int64_t buckets, int64_t rounds);
+/// Of (dim, rounds, buckets / 2), standard normal.
+Tensor draw_rotations(int64_t dim, int64_t buckets, int64_t rounds, Dtype dtype, Generator& generator);
 /// The hashes of the rows of x; see lsh_hashes.
-Tensor hash_rows(const Tensor& x, const RowLayout& rows, const AttentionSizes& sizes, int64_t buckets, int64_t rounds,
-                 Generator& generator);
+Tensor hash_rows(const Tensor& x, const RowLayout& rows, const AttentionSizes& sizes, const Tensor& rotations);
 
 /// The steps of one head, sorted in every round, and which of them a query may look at.
 class Order {

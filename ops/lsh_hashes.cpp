@@ -44,12 +44,16 @@ void run_hashes(const T* x, const RowLayout& rows, const AttentionSizes& n, int6
 
 }  // namespace
 
-Tensor hash_rows(const Tensor& x, const RowLayout& rows, const AttentionSizes& n, int64_t buckets, int64_t rounds,
-                 Generator& generator) {
+Tensor draw_rotations(int64_t dim, int64_t buckets, int64_t rounds, Dtype dtype, Generator& generator) {
+  return generator.normal({dim, rounds, buckets / 2}, 0, 1, dtype);
+}
+
+Tensor hash_rows(const Tensor& x, const RowLayout& rows, const AttentionSizes& n, const Tensor& rotations) {
+  const int64_t rounds = rotations.size(1), half = rotations.size(2);
   Tensor hashes = Tensor::zeros({n.batch, n.queries, n.heads, rounds}, Dtype::i32, x.device());
-  const Tensor rotations = generator.normal({n.dim, rounds, buckets / 2}, 0, 1, x.dtype()).to(x.device());
+  const Tensor here = rotations.to(x.device());
   with_float("lsh_attention", x.dtype(), [&]<class T>() {
-    run_hashes<T>(x.data<T>(), rows, n, buckets / 2, rounds, rotations, hashes.mutable_data<int32_t>());
+    run_hashes<T>(x.data<T>(), rows, n, half, rounds, here, hashes.mutable_data<int32_t>());
   });
   return hashes;
 }
@@ -113,7 +117,8 @@ Tensor lsh_hashes(const Tensor& x, int64_t buckets, int64_t rounds, Generator& g
   if (!is_float(x.dtype())) fail_not_float(op, x.dtype());
   lsh_attention_run::check_buckets(op, buckets, rounds);
   const AttentionSizes n{x.size(0), x.size(1), x.size(1), x.size(2), x.size(3), x.size(3)};
-  return lsh_attention_run::hash_rows(x, rows_of(x.shape()), n, buckets, rounds, generator);
+  return lsh_attention_run::hash_rows(x, rows_of(x.shape()), n,
+                                      lsh_attention_run::draw_rotations(n.dim, buckets, rounds, x.dtype(), generator));
 }
 
 }  // namespace linnet

@@ -28,8 +28,8 @@ std::string cells(const std::vector<int32_t>& symbols) {
   return out;
 }
 
-void print(const Copied& result) {
-  std::cout << "  given " << cells(result.given) << "\n  copied" << cells(result.copy) << "\n";
+void print(const Copied& result, const char* given = "given ", const char* made = "copied") {
+  std::cout << "  " << given << cells(result.given) << "\n  " << made << cells(result.copy) << "\n";
   if (result.mistakes == 0) return;
   std::string marks;
   for (size_t i = 0; i < result.copy.size(); ++i) {
@@ -39,17 +39,26 @@ void print(const Copied& result) {
   std::cout << "        " << marks << "  " << result.mistakes << (result.mistakes == 1 ? " mistake\n" : " mistakes\n");
 }
 
+int64_t mistakes_in(const Copied& result) {
+  int64_t mistakes = 0;
+  for (size_t i = 0; i < result.given.size(); ++i) mistakes += result.copy[i] != result.given[i];
+  return mistakes;
+}
+
+void print_sum(int64_t mistakes, int64_t symbols) {
+  std::cout << mistakes << (mistakes == 1 ? " mistake" : " mistakes") << " in " << symbols << " symbols";
+}
+
 }  // namespace
 
-Score evaluate(const linnet::models::CausalLM& net, const TaskSize& size, uint64_t seed, Device device,
-               const std::function<bool()>& stop) {
+Score evaluate(const Learner& learner, const std::function<bool()>& stop) {
   Score score;
   int64_t correct = 0, counted = 0;
   double loss = 0;
   for (int64_t i = 0; i * kBatch < kSequences && !(stop && stop()); ++i) {
-    const Batch batch = make_batch(size, kBatch, seed, Stream::evaluation, static_cast<uint64_t>(i));
-    const Tensor targets = batch.targets.to(device);
-    const linnet::Variable logits = net(batch.inputs.to(device));
+    const Batch batch = learner.batch(kBatch, Stream::evaluation, static_cast<uint64_t>(i));
+    const Tensor targets = batch.targets.to(learner.device());
+    const linnet::Variable logits = learner.logits(batch);
     loss += linnet::cross_entropy(logits, targets, {.reduce = linnet::Reduce::sum, .ignore_index = example::kIgnored})
                 .item();
     correct += example::count_correct(logits.value(), targets);
@@ -70,6 +79,12 @@ Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<i
   tokens.push_back(kSeparator);
 
   Copied result{.given = w};
+  if (!net.has_steps()) {
+    const Tensor prompt = Tensor::from(tokens, {1, n + 2}).to(device);
+    result.copy = net.generate(prompt, {.tokens = n, .temperature = 0}).to_vector<int32_t>();
+    result.mistakes = mistakes_in(result);
+    return result;
+  }
   std::vector<float> recurrent;
   auto state = net.make_state(1);
   for (size_t t = 0; t < tokens.size(); ++t) {
@@ -80,7 +95,7 @@ Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<i
     result.copy.push_back(linnet::compute::argmax(logits, -1).to_vector<int32_t>()[0]);
     if (static_cast<int64_t>(result.copy.size()) < n) tokens.push_back(result.copy.back());
   }
-  for (size_t i = 0; i < w.size(); ++i) result.mistakes += result.copy[i] != w[i];
+  result.mistakes = mistakes_in(result);
 
   const int64_t time = static_cast<int64_t>(tokens.size());
   const std::vector<float> parallel = net(Tensor::from(tokens, {1, time}).to(device)).value().to_vector<float>();
@@ -99,7 +114,8 @@ void check_agreement(double difference, double logit) {
 }
 
 void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings, Device device) {
-  std::cout << "Copying token by token, in the recurrent form:\n";
+  std::cout << "Copying token by token, " << (net.has_steps() ? "in the recurrent form" : "all of it again each time")
+            << ":\n";
   double largest = 0, logit = 0;
   int64_t mistakes = 0, symbols = 0;
   for (const auto& w : strings) {
@@ -110,10 +126,38 @@ void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vec
     mistakes += result.mistakes;
     symbols += static_cast<int64_t>(w.size());
   }
-  std::cout << mistakes << (mistakes == 1 ? " mistake" : " mistakes") << " in " << symbols
-            << " symbols; largest difference between recurrent and parallel logits: " << largest
+  print_sum(mistakes, symbols);
+  if (!net.has_steps()) {
+    std::cout << std::endl;
+    return;
+  }
+  std::cout << "; largest difference between recurrent and parallel logits: " << largest
             << " (allowed: " << allowed_difference(logit) << ")" << std::endl;
   check_agreement(largest, logit);
+}
+
+void show_found(const Learner& learner) {
+  constexpr int64_t kShown = 3;
+  const Batch batch = learner.batch(kShown, Stream::demonstration, 0);
+  const std::vector<int32_t> best = linnet::compute::argmax(learner.logits(batch).value(), -1).to_vector<int32_t>();
+  const std::vector<int32_t> inputs = batch.inputs.to_vector<int32_t>(), targets = batch.targets.to_vector<int32_t>();
+  std::cout << "Finding hidden symbols:\n";
+  int64_t mistakes = 0;
+  for (size_t row = 0; row < kShown; ++row) {
+    Copied hidden;
+    for (size_t at = row * static_cast<size_t>(batch.inputs.size(1)),
+                end = at + static_cast<size_t>(batch.lengths[row]);
+         at < end; ++at) {
+      if (targets[at] == example::kIgnored) continue;
+      hidden.given.push_back(targets[at]);
+      hidden.copy.push_back(best[at]);
+    }
+    hidden.mistakes = mistakes_in(hidden);
+    mistakes += hidden.mistakes;
+    print(hidden, "hidden", "found ");
+  }
+  print_sum(mistakes, batch.counted);
+  std::cout << std::endl;
 }
 
 std::vector<std::vector<int32_t>> demonstration_strings(const TaskSize& size, uint64_t seed, int count) {

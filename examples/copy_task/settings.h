@@ -10,7 +10,10 @@ namespace copy_task {
 
 struct Settings {
   std::string attention = "linear", feature_map = "elu1";
-  int64_t window = -1;  ///< of local attention, which has none of its own
+  std::string task = "copy";
+  int64_t window = -1;                         ///< of local attention, which has none of its own
+  int64_t rounds = 0, buckets = 0, chunk = 0;  ///< of lsh attention; rounds 0: 1
+  int64_t clusters = 0, topk = 0;              ///< of the clustered ones; topk 0: 32
   int64_t layers = 2, heads = 4, dim = 64;
   int64_t length = 32, symbols = 10;
   int64_t batch = 32, steps = 4000;
@@ -21,14 +24,23 @@ struct Settings {
   int64_t seed = 1, threads = 0;
   std::string device = "cpu";
 
+  bool is_masked() const { return task == "masked"; }
+  std::string title() const;  ///< "Copy task, linear attention"
   linnet::models::CausalLMOptions model() const;
   void check() const;  ///< throws Error: which flag, what was given, what is wanted
 };
 
 template <class S, class F>
 void each_setting(S& settings, F&& f) {
-  f("attention", settings.attention, "linear (default), softmax or local");
+  f("attention", settings.attention,
+    "linear (default), softmax, local, lsh or improved_clustered; --task masked also clustered or efficient");
+  f("task", settings.task, "copy (default): write w again; masked: find the hidden symbols of both w");
   f("window", settings.window, "how many steps back local attention looks");
+  f("rounds", settings.rounds, "of hashing, in lsh attention (default 1)");
+  f("buckets", settings.buckets, "of lsh attention, an even number");
+  f("chunk", settings.chunk, "how many steps lsh attention compares at once");
+  f("clusters", settings.clusters, "of queries, in clustered and improved_clustered attention");
+  f("topk", settings.topk, "how many keys a query of improved_clustered attention weighs by itself (default 32)");
   f("feature_map", settings.feature_map,
     "of linear attention: elu1 (default), relu, squared_relu, polynomial, fourier or favor");
   f("layers", settings.layers, "transformer blocks (default 2)");

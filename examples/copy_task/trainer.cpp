@@ -9,30 +9,29 @@ namespace copy_task {
 
 using linnet::optim::Optimizer;
 
-Trainer::Trainer(linnet::models::CausalLM& net, const Settings& settings)
-    : Training(
-          net,
-          std::make_unique<linnet::optim::RAdam>(
-              net.parameters(), linnet::optim::RAdamOptions{.lr = settings.lr, .weight_decay = settings.weight_decay}),
-          [&](Optimizer& optimizer) { return linnet::optim::StepDrop(optimizer, {.at = {settings.lr_drop_at}}); },
-          {.steps = settings.steps, .clip = settings.clip}),
-      net_(net),
-      settings_(settings),
-      size_{settings.length, settings.symbols},
-      device_(settings.device == "cuda" ? linnet::Device::cuda : linnet::Device::cpu) {}
+Trainer::Trainer(Learner& learner, const Settings& settings)
+    : Training(learner.net(),
+               std::make_unique<linnet::optim::RAdam>(
+                   learner.net().parameters(),
+                   linnet::optim::RAdamOptions{.lr = settings.lr, .weight_decay = settings.weight_decay}),
+               [&](Optimizer& optimizer) { return linnet::optim::StepDrop(optimizer, {.at = {settings.lr_drop_at}}); },
+               {.steps = settings.steps, .clip = settings.clip}),
+      learner_(learner),
+      settings_(settings) {}
 
 example::Pass Trainer::pass() {
-  const Batch batch = make_batch(size_, settings_.batch, static_cast<uint64_t>(settings_.seed), Stream::training,
-                                 static_cast<uint64_t>(step()));
-  const linnet::Tensor targets = batch.targets.to(device_);
-  const linnet::Variable logits = net_(batch.inputs.to(device_));
+  const Batch batch = learner_.batch(settings_.batch, Stream::training, static_cast<uint64_t>(step()));
+  const linnet::Tensor targets = batch.targets.to(learner_.device());
+  const linnet::Variable logits = learner_.logits(batch);
   return {linnet::cross_entropy(logits, targets, {.ignore_index = example::kIgnored}),
-          example::count_correct(logits.value(), targets), batch.counted, settings_.batch * (settings_.length - 1)};
+          example::count_correct(logits.value(), targets), batch.counted, batch.inputs.numel()};
 }
 
 void Trainer::check(const Window& window) const {
   const int64_t strings = window.steps * settings_.batch;
-  const int64_t least = strings * size_.shortest(), most = strings * size_.longest();
+  const TaskSize& size = learner_.size();
+  const auto counted = [&](int64_t n) { return strings * (settings_.is_masked() ? 2 * size.hidden(n) : n); };
+  const int64_t least = counted(size.shortest()), most = counted(size.longest());
   LINNET_CHECK(window.counted >= least && window.counted <= most, "training.counted is ", window.counted,
                ", wanted: ", least, " to ", most);
 }
@@ -48,7 +47,7 @@ void Trainer::draw_curve(const example::RunDirectory& run, const std::string& su
   if (s.lr_drop_at < s.steps) drops.push_back(static_cast<double>(s.lr_drop_at));
   example::save_curve(run.file("curve.svg"),
                       {{s.attention, table.column("step"), table.column("loss"), table.column("accuracy")}},
-                      {.title = "Copy task, " + s.attention + " attention", .subtitle = text, .rate_drops = drops});
+                      {.title = s.title(), .subtitle = text, .rate_drops = drops});
 }
 
 }  // namespace copy_task

@@ -16,8 +16,22 @@ done
 refused '--batch 9999999999999: must be at most' copy_task --batch 9999999999999 --out out
 refused '--dim 30: must be a multiple of --heads 4' copy_task --dim 30 --out out
 refused '--length 5: must be at least 6' copy_task --length 5 --out out
-refused '--attention magic: must be linear, softmax, local or efficient$' copy_task --attention magic --out out
-refused '--attention efficient: sees what comes later' copy_task --attention efficient --out out
+refused '--attention magic: must be linear, .* clustered or improved_clustered$' copy_task --attention magic --out out
+for kind in efficient 'clustered --clusters 4'; do
+  refused "--attention ${kind% --*}: sees what comes later.*--task masked can" copy_task --attention $kind --out out
+done
+refused '--task write: must be copy or masked' copy_task --task write --out out
+refused '--length 7: must be at least 8' copy_task --task masked --length 7 --out out
+refused '--attention lsh: wants --buckets' copy_task --attention lsh --chunk 4 --out out
+refused '--attention lsh: wants --chunk' copy_task --attention lsh --buckets 4 --out out
+refused '--buckets 5: must be even' copy_task --attention lsh --buckets 5 --chunk 4 --out out
+refused '--rounds -1: must be at least 1' copy_task --attention lsh --rounds -1 --buckets 4 --chunk 4 --out out
+refused '--attention improved_clustered: wants --clusters' copy_task --attention improved_clustered --out out
+refused '--topk 4: only for --attention improved_clustered' copy_task --task masked --attention clustered --clusters 4 --topk 4 --out out
+for flag in --rounds --buckets --chunk; do
+  refused "$flag 2: only for --attention lsh" copy_task $flag 2 --out out
+done
+refused '--clusters 2: only for --attention clustered or improved_clustered' copy_task --clusters 2 --out out
 refused '--attention local: wants --window' copy_task --attention local --out out
 refused '--attention local: wants --window' copy_task --attention local --window -3 --out out
 refused '--window 99999999999999999999: must be a whole number' copy_task --window 99999999999999999999 --out out

@@ -198,6 +198,52 @@ TEST_CASE("copy task data are `0 w 0 w`, with only the second w as target") {
   }
 }
 
+TEST_CASE("masked copy task data hide a fifth of each w, never the same symbol twice, and ask for what is hidden") {
+  using namespace copy_task;
+  for (const TaskSize size : {TaskSize{32, 10}, TaskSize{8, 1}, TaskSize{9, 3}, TaskSize{128, 10}}) {
+    CAPTURE(size.length);
+    const int64_t time = size.length;
+    const Batch batch = make_masked_batch(size, 200, 1, Stream::training, 7);
+    CHECK(batch.inputs.shape() == linnet::Shape{200, time});
+    const auto in = batch.inputs.to_vector<int32_t>(), target = batch.targets.to_vector<int32_t>();
+    std::vector<int64_t> places(static_cast<size_t>(time));  // how often each was hidden
+    int64_t counted = 0;
+    for (int64_t row = 0; row < 200; ++row) {
+      const int32_t* x = in.data() + row * time;
+      const int32_t* y = target.data() + row * time;
+      const int64_t length = batch.lengths[static_cast<size_t>(row)], n = length / 2 - 1;
+      REQUIRE((n >= size.shortest() && n <= size.longest() && length % 2 == 0));
+      REQUIRE((x[0] == kSeparator && x[n + 1] == kSeparator));
+      REQUIRE((y[0] == kIgnored && y[n + 1] == kIgnored));
+      int64_t first = 0, second = 0;
+      for (int64_t i = 1; i <= n; ++i) {
+        const int64_t j = n + 1 + i;
+        const bool hidden_i = x[i] == size.mask(), hidden_j = x[j] == size.mask();
+        REQUIRE_FALSE((hidden_i && hidden_j));
+        REQUIRE(y[i] == (hidden_i ? x[j] : kIgnored));
+        REQUIRE(y[j] == (hidden_j ? x[i] : kIgnored));
+        if (!hidden_i && !hidden_j) REQUIRE(x[i] == x[j]);
+        REQUIRE((std::min(x[i], x[j]) >= 1 && std::min(x[i], x[j]) <= size.symbols));
+        first += hidden_i, second += hidden_j;
+        places[static_cast<size_t>(i)] += hidden_i;
+      }
+      REQUIRE(first == std::max<int64_t>(1, n / 5));
+      REQUIRE(second == first);
+      for (int64_t t = length; t < time; ++t) REQUIRE((x[t] == size.padding() && y[t] == kIgnored));
+      counted += first + second;
+    }
+    CHECK(batch.counted == counted);
+    for (int64_t i = 1; i <= size.shortest(); ++i) CHECK(places[static_cast<size_t>(i)] > 0);
+  }
+  const auto at = [&](uint64_t seed, Stream stream, uint64_t step) {
+    return make_masked_batch({32, 10}, 8, seed, stream, step).inputs.to_vector<int32_t>();
+  };
+  CHECK(at(1, Stream::training, 0) == at(1, Stream::training, 0));
+  CHECK(at(1, Stream::training, 0) != at(1, Stream::training, 1));
+  CHECK(at(1, Stream::training, 0) != at(2, Stream::training, 0));
+  CHECK(at(1, Stream::training, 0) != at(1, Stream::evaluation, 0));
+}
+
 TEST_CASE("copy task batches are a function of seed, stream and step, and all differ") {
   using namespace copy_task;
   const TaskSize size{32, 10};

@@ -19,6 +19,31 @@ for kind in linear softmax 'local --window 8' 'linear --feature-map favor'; do
   [ -z "$(find $attention -name '*.tmp*')" ] || fail "a temporary file stayed"
 done
 
+# Without a recurrent form all is run again for each symbol.
+for kind in 'lsh --rounds 2 --buckets 4 --chunk 3' 'improved_clustered --clusters 3 --topk 4'; do
+  attention=${kind%% *}
+  runs copy_task "${small[@]}" --attention $kind --steps 21 --out "$attention"
+  grep -q 'all of it again each time' log || fail "how $attention copies"
+  grep -q 'recurrent' log && fail "$attention has no recurrent form"
+  [ "$(grep -c '  copied ' log)" = 3 ] || fail "three sequences are copied"
+  runs copy_task --evaluate "$attention"
+  accuracy=$(grep -o '"accuracy": [0-9.e-]*' "$attention/summary.json" | cut -d' ' -f2)
+  grep -q "$(awk -v a="$accuracy" 'BEGIN { printf "Accuracy %.1f", int(1000 * a) / 10 }')" log || fail "another accuracy"
+done
+runs copy_task --copy '1 2 3' --from lsh
+grep -q '  copied ' log || fail "--copy works without a recurrent form"
+
+for kind in linear softmax efficient 'clustered --clusters 3' 'improved_clustered --clusters 3 --topk 4'; do
+  attention=masked_${kind%% *}
+  runs copy_task "${small[@]}" --task masked --attention $kind --steps 21 --out "$attention"
+  grep -q '^Masked copy task, ' log || fail "the task is named"
+  [ "$(grep -c '  hidden ' log)" = 3 ] || fail "three masked sequences are shown"
+  grep -q 'Masked copy task' "$attention/curve.svg" || fail "the picture names the task"
+done
+runs copy_task --evaluate masked_clustered
+grep -q 'on 2,048 fresh sequences' log || fail "--evaluate measures the masked task"
+refused 'finds hidden symbols' copy_task --copy '1 2' --from masked_linear
+
 runs copy_task "${small[@]}" --steps 45 --out again
 same_files linear/model.safetensors again/model.safetensors
 same_metrics linear again

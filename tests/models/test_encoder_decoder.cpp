@@ -132,6 +132,29 @@ TEST_CASE("encoder-decoder: the target's attention to itself may be of another k
   }
 }
 
+TEST_CASE("encoder-decoder: an encoder may hash; the target's attention to the source may not") {
+  const std::vector<int32_t> lengths{9, 4};
+  const KeyMask keys = KeyMask::lengths(lengths);
+  const Tensor source = test::tokens({2, 9}, 7), target = test::tokens({2, 5}, 11);
+  for (const AttentionKind kind : {AttentionKind::lsh, AttentionKind::clustered, AttentionKind::improved_clustered}) {
+    CAPTURE(nn::name(kind));
+    EncoderDecoderOptions options = small(kind, AttentionKind::softmax);
+    options.decoder_kind = AttentionKind::softmax;
+    options.lsh = test::kLsh;
+    options.clustered = test::kClustered;
+    EncoderDecoder net(options);
+    test::randomise(net, 0.4);
+    const Tensor logits = net(source, &keys, target).value();
+    const Tensor alone = net(test::sample(source, 1, 4), nullptr, target.slice(1, 2)).value();
+    CHECK(deviation(logits.slice(1, 2), alone) < 1e-5);
+  }
+  EncoderDecoderOptions options = small(AttentionKind::linear, AttentionKind::clustered);
+  options.clustered = test::kClustered;
+  CHECK(message_of([&] { EncoderDecoder bad(options); }) ==
+        "DecoderBlock decoder.blocks.0: clustered attention to the memory given, whose answers depend on later steps; "
+        "linear, softmax or efficient wanted");
+}
+
 TEST_CASE("encoder-decoder: a padded source gives what it gives alone; samples do not see each other") {
   const std::vector<int32_t> lengths{9, 4, 1};
   const KeyMask keys = KeyMask::lengths(lengths);

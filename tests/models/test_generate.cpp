@@ -7,6 +7,7 @@
 #include "linnet/models/causal_lm.h"
 #include "linnet/ops/compare.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/close.h"
 #include "support/modules.h"
 
@@ -27,6 +28,9 @@ struct Net : CausalLM {
                   .hidden = 12,
                   .max_time = 32,
                   .kind = kind,
+                  .window = test::kWindow,
+                  .lsh = test::kLsh,
+                  .clustered = test::kClustered,
                   .pre_norm = pre_norm}) {
     test::randomise(*this, 0.5);
   }
@@ -48,7 +52,8 @@ Tensor greedy(const CausalLM& net, const Tensor& prompt, int64_t count) {
 
 TEST_CASE("generate: greedy equals the argmax of the parallel logits, step by step") {
   const Tensor prompt = test::tokens({3, 4}, 11);
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
+  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax, AttentionKind::local,
+                                   AttentionKind::lsh, AttentionKind::improved_clustered}) {
     for (const bool pre_norm : {true, false}) {
       CAPTURE(nn::name(kind));
       CAPTURE(pre_norm);

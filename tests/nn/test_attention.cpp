@@ -34,6 +34,8 @@ struct Net : nn::Model {
                    .causal = causal,
                    .kind = each.kind,
                    .window = test::kWindow,
+                   .lsh = each.lsh,
+                   .clustered = test::kClustered,
                    .eps = each.eps,
                    .feature_map = each.features}) {
     test::randomise(*this, each.weights);
@@ -64,9 +66,14 @@ TEST_CASE("attention: it is out(op(qkv(x))), the three parts head by head") {
   for_each_attention([](const AttentionCase& each, bool causal) {
     Net net(each, causal);
     const Tensor x = test::normal({2, 7, 12});
+    const bool shared = each.kind == AttentionKind::lsh && each.lsh.shared_qk;
     std::vector<Variable> parts;
-    for (const Variable& part : split(net.attention.qkv(x), 3, -1)) parts.push_back(reshape(part, {2, 7, 3, 4}));
+    for (const Variable& part : split(net.attention.qkv(x), shared ? 2 : 3, -1))
+      parts.push_back(reshape(part, {2, 7, 3, 4}));
+    if (shared) parts.insert(parts.begin(), parts[0]);
     const auto& [q, k, v] = std::tie(parts[0], parts[1], parts[2]);
+    const auto buffers = net.named_buffers();
+    const Tensor drawn = buffers.empty() ? Tensor() : buffers[0].second;
     const auto op = [&]() -> Variable {
       switch (each.kind) {
         case AttentionKind::softmax:
@@ -75,6 +82,15 @@ TEST_CASE("attention: it is out(op(qkv(x))), the three parts head by head") {
           return local_attention(q, k, v, {.window = test::kWindow, .causal = causal});
         case AttentionKind::efficient:
           return efficient_attention(q, k, v);
+        case AttentionKind::lsh: {
+          const LshAttentionOptions options{
+              .buckets = 4, .chunk = 3, .rounds = 2, .causal = causal, .rotations = &drawn};
+          return shared ? lsh_attention_shared(q, v, options) : lsh_attention(q, k, v, options);
+        }
+        case AttentionKind::clustered:
+          return clustered_attention(q, k, v, {.clusters = 3, .planes = &drawn});
+        case AttentionKind::improved_clustered:
+          return clustered_attention(q, k, v, {.clusters = 3, .topk = 4, .causal = causal, .planes = &drawn});
         case AttentionKind::linear:
           break;
       }
@@ -333,14 +349,27 @@ TEST_CASE("attention: what a kind cannot do is said when the layer is made") {
   CHECK(message_of([&] { Net(AttentionKind::efficient, false).attention.make_state(2); }) ==
         "Attention attention: efficient attention has no recurrent form, since its softmax over positions sees all "
         "keys at once");
+  CHECK(message_of([&] {
+          nn::Attention(root, "a", {.dim = 4, .heads = 2, .causal = true, .kind = AttentionKind::clustered});
+        }) ==
+        "Attention a: clustered attention cannot be causal, since the queries of a cluster share one softmax over all "
+        "keys; improved_clustered can");
+  Net lsh(AttentionKind::lsh, true), improved(AttentionKind::improved_clustered, true);
+  const std::string wanted = " are made of the whole sequence; run that again, or choose linear, softmax or local";
+  CHECK(message_of([&] { lsh.attention.make_state(2); }) ==
+        "Attention attention: lsh attention has no recurrent form, since its chunks" + wanted);
+  nn::AttentionState state;
+  CHECK(message_of([&] {
+          improved.attention.step(Tensor::zeros({2, 12}), state);
+        }) == "Attention attention: improved_clustered attention has no recurrent form, since its clusters" + wanted);
 }
 
 TEST_CASE("attention: a word names a kind, and a kind its word") {
-  for (const auto kind :
-       {AttentionKind::linear, AttentionKind::softmax, AttentionKind::local, AttentionKind::efficient})
+  for (const auto kind : {AttentionKind::linear, AttentionKind::softmax, AttentionKind::local, AttentionKind::efficient,
+                          AttentionKind::lsh, AttentionKind::clustered, AttentionKind::improved_clustered})
     CHECK(nn::attention_kind(nn::name(kind)) == kind);
   CHECK(message_of([&] { nn::attention_kind("magic"); }) ==
-        "attention kind magic: must be linear, softmax, local or efficient");
+        "attention kind magic: must be linear, softmax, local, efficient, lsh, clustered or improved_clustered");
   CHECK(message_of([&] { nn::attention_kind("", "--attention"); }) ==
-        "--attention : must be linear, softmax, local or efficient");
+        "--attention : must be linear, softmax, local, efficient, lsh, clustered or improved_clustered");
 }

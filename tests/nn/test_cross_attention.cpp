@@ -32,7 +32,8 @@ struct Net : nn::Model {
                .memory_dim = 10,
                .kind = each.kind,
                .eps = each.eps,
-               .feature_map = each.features}) {
+               .feature_map = each.features,
+               .clustered = test::kClustered}) {
     test::randomise(*this, each.weights);
   }
   explicit Net(AttentionKind kind) : Net(AttentionCase{nn::name(kind), kind}) {}
@@ -199,14 +200,54 @@ TEST_CASE("cross attention: empty batches, queries and memories") {
   });
 }
 
+TEST_CASE("cross attention: clustered kinds look at a memory, all queries at once") {
+  const std::vector<int32_t> lengths{9, 4, 0};
+  const KeyMask keys = KeyMask::lengths(lengths);
+  for (const AttentionKind kind : {AttentionKind::clustered, AttentionKind::improved_clustered}) {
+    CAPTURE(nn::name(kind));
+    Net net(kind);
+    REQUIRE(net.named_buffers().size() == 1);
+    const Tensor x = test::normal({3, 6, 12}), memory = test::normal({3, 9, 10}, 4);
+    const std::vector<Variable> kv = split(net.cross.kv(memory), 2, -1);
+    const Variable heads = clustered_attention(reshape(net.cross.q(x), {3, 6, 3, 4}), reshape(kv[0], {3, 9, 3, 4}),
+                                               reshape(kv[1], {3, 9, 3, 4}),
+                                               {.clusters = 3,
+                                                .topk = kind == AttentionKind::clustered ? 0 : 4,
+                                                .keys = &keys,
+                                                .planes = &net.named_buffers()[0].second});
+    Tape tape;
+    const Variable leaf = Variable::leaf(x), y = net.cross(leaf, memory, &keys);
+    CHECK(deviation(y.value(), net.cross.out(reshape(heads, {3, 6, 12})).value()) < 1e-6);
+    for (int64_t b = 0; b < 3; ++b) {
+      const Tensor alone = test::sample(memory, b, lengths[static_cast<size_t>(b)]);
+      CHECK(deviation(y.value().slice(b, b + 1), net.cross(test::sample(x, b, 6), alone).value()) < 1e-5);
+    }
+    tape.backward(y, test::normal(y.shape()));
+    CHECK(compute::all_finite(leaf.grad()));
+    for (const Variable& parameter : net.parameters()) CHECK(compute::all_finite(parameter.grad()));
+    CHECK(net.cross(Tensor::zeros({2, 0, 12}), Tensor::zeros({2, 5, 10})).shape() == Shape{2, 0, 12});
+    Tape::Pause pause;
+    const auto message = [&](const char* what) {
+      return std::string("CrossAttention cross: ") + nn::name(kind) + " attention has no " + what +
+             ", since a query's answer depends on the other queries; linear, softmax or efficient attention has them";
+    };
+    CHECK(message_of([&] { net.cross.encode(memory); }) == message("steps"));
+    CHECK(message_of([&] { net.cross.step(test::time_step(x, 0), {}); }) == message("steps"));
+    CHECK(message_of([&] { net.cross.weights(x, memory); }) == message("weights"));
+  }
+}
+
 TEST_CASE("cross attention: errors name the layer") {
   Net net(AttentionKind::linear), other(AttentionKind::softmax);
   const Tensor x = Tensor::zeros({2, 3, 12}), memory = Tensor::zeros({2, 5, 10});
   CHECK(message_of([&] { nn::CrossAttention(net, "bad", {.dim = 10, .heads = 4}); }) ==
         "CrossAttention bad: dim 10 cannot be divided among 4 heads");
   CHECK(message_of([&] { nn::CrossAttention(net, "bad", {.dim = 4, .heads = 2, .kind = AttentionKind::local}); }) ==
-        "CrossAttention bad: local attention given, whose window is of steps of one sequence; linear, softmax or "
-        "efficient wanted");
+        "CrossAttention bad: local attention given, whose window is of steps of one sequence; linear, softmax, "
+        "efficient, clustered or improved_clustered wanted");
+  CHECK(message_of([&] { nn::CrossAttention(net, "bad", {.dim = 4, .heads = 2, .kind = AttentionKind::lsh}); }) ==
+        "CrossAttention bad: lsh attention given, whose chunks are of steps of one sequence; linear, softmax, "
+        "efficient, clustered or improved_clustered wanted");
   CHECK_THROWS_WITH(nn::CrossAttention(net, "bad", {.dim = int64_t{1} << 62, .heads = 2}),
                     doctest::Contains("CrossAttention bad"));
   CHECK(message_of([&] {

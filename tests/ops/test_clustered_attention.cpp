@@ -198,6 +198,9 @@ TEST_CASE("clustered attention gives the same for any number of threads") {
     runs.push_back(run(x, x, x, {.clusters = 20, .topk = 8, .generator = &generator}));
   }
   set_num_threads(before);
+  Generator generator{1, 0, 0};
+  const Tensor planes = generator.normal({17, 32}, 0, 1);
+  CHECK(bit_equal(run(x, x, x, {.clusters = 20, .topk = 8, .planes = &planes}).out, runs[0].out));
   test::check_near(runs[0], runs[1], 1e-300);
 }
 

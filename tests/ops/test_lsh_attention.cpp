@@ -183,6 +183,10 @@ TEST_CASE("LSH attention repeats itself, draws anew from its generator, and keep
   };
   const Tensor first = once(generator);
   CHECK(bit_equal(once(same), first));
+  Generator third{1, 0, 0};
+  const Tensor rotations = third.normal({16, 2, 8}, 0, 1);
+  const LshAttentionOptions given{.buckets = 16, .chunk = 32, .rounds = 2, .rotations = &rotations};
+  CHECK(bit_equal(lsh_attention(x, x, x, given).value(), first));
   CHECK(!bit_equal(once(generator), first));
   const int before = num_threads();
   std::vector<AttentionRun> runs;

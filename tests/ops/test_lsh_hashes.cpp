@@ -92,6 +92,8 @@ TEST_CASE("errors of LSH attention") {
         "lsh_attention: hashes (2, 3, 2, 1) i32 are not i32 (batch, time, heads, rounds) = (2, 3, 2, 2)");
   CHECK(message_of([&] { lsh_attention(q, q, q, {.chunk = 2, .hashes = &floats}); }) ==
         "lsh_attention: hashes (2, 3, 2, 1) f32 are not i32 (batch, time, heads, rounds) = (2, 3, 2, 1)");
+  CHECK(message_of([&] { lsh_attention(q, q, q, {.buckets = 4, .chunk = 2, .rotations = &one}); }) ==
+        "lsh_attention: rotations (2, 1, 3) f32 are not f32 (dim, rounds, buckets / 2) = (4, 1, 2)");
   Generator generator;
   CHECK(message_of([&] { lsh_hashes(one, 4, 1, generator); }) ==
         "lsh_hashes: x (2, 1, 3) is not (batch, time, heads, dim)");

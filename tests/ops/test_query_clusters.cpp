@@ -70,6 +70,8 @@ TEST_CASE("errors of clustered attention") {
         "clustered_attention: group 2 of query 1 of sample 1, but there are 2 clusters");
   CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .groups = &flat}); }) ==
         "clustered_attention: groups (2, 3) i32 are not i32 (batch, queries, heads) = (2, 3, 2)");
+  CHECK(message_of([&] { clustered_attention(q, q, q, {.clusters = 2, .planes = &one}); }) ==
+        "clustered_attention: planes (2, 1, 3) f32 are not f32 (dim + 1, bits) = (5, 32)");
   Generator generator;
   CHECK(message_of([&] { query_clusters(one, {.clusters = 2}, generator); }) ==
         "query_clusters: q (2, 1, 3) is not (batch, time, heads, dim)");

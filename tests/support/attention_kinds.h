@@ -12,7 +12,11 @@
 
 namespace linnet::test {
 
-constexpr int64_t kWindow = 3;  // of local attention; the other kinds do not look at it
+// Of local, lsh and clustered attention; the other kinds do not look at them.
+constexpr int64_t kWindow = 3;
+constexpr nn::LshOptions kLsh{.rounds = 2, .buckets = 4, .chunk = 3};
+constexpr nn::ClusteredOptions kClustered{.clusters = 3, .topk = 4};
+// Those that go step by step.
 constexpr nn::AttentionKind kCausalKinds[] = {nn::AttentionKind::linear, nn::AttentionKind::softmax,
                                               nn::AttentionKind::local};
 constexpr nn::AttentionKind kCrossKinds[] = {nn::AttentionKind::linear, nn::AttentionKind::softmax,
@@ -23,6 +27,7 @@ struct AttentionCase {
   nn::AttentionKind kind;
   nn::Features features = {};
   double eps = 0, weights = 0.5;  // the weights' standard deviation
+  nn::LshOptions lsh = kLsh;
 };
 
 /// Linear attention with each feature map that is not fused. Where features may be negative, their options keep the
@@ -45,7 +50,14 @@ std::vector<AttentionCase> with_features(const nn::AttentionKind (&kinds)[n]) {
   return cases;
 }
 
-/// Calls f(case) for all that can be causal.
+/// The kinds that hash and can be causal, but have no steps.
+inline std::vector<AttentionCase> hash_cases() {
+  AttentionCase with_keys{"lsh with keys of its own", nn::AttentionKind::lsh};
+  with_keys.lsh.shared_qk = false;
+  return {{"lsh", nn::AttentionKind::lsh}, with_keys, {"improved_clustered", nn::AttentionKind::improved_clustered}};
+}
+
+/// Calls f(case) for all that can be causal and go step by step.
 template <class F>
 void for_each_causal(const F& f) {
   for (const AttentionCase& each : with_features(kCausalKinds)) {
@@ -60,11 +72,16 @@ void for_each_attention(const F& f) {
   for (const bool causal : {true, false}) {
     CAPTURE(causal);
     for_each_causal([&](const AttentionCase& each) { f(each, causal); });
+    for (const AttentionCase& each : hash_cases()) {
+      CAPTURE(each.name);
+      f(each, causal);
+    }
   }
   f(AttentionCase{"efficient", nn::AttentionKind::efficient}, false);
+  f(AttentionCase{"clustered", nn::AttentionKind::clustered}, false);
 }
 
-/// Calls f(case) for all that can look at a memory.
+/// Calls f(case) for all that can look at a memory query by query.
 template <class F>
 void for_each_cross(const F& f) {
   for (const AttentionCase& each : with_features(kCrossKinds)) {
