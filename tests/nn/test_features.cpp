@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "linnet/autograd/gradcheck.h"
+#include "linnet/autograd/tape.h"
 #include "linnet/core/safetensors.h"
 #include "linnet/nn/cross_attention.h"
 #include "linnet/ops/reduce.h"
@@ -116,6 +117,30 @@ TEST_CASE("features: projections are drawn from seed and name, saved, loaded and
   nn::redraw_features(plain, generator);
   CHECK(generator.offset == 0);
   default_generator() = before;
+}
+
+TEST_CASE("SA11, SA12: no forward pass draws projections, and a layer that never ran takes those of a file") {
+  test::TemporaryFile file("projections.safetensors");
+  const Generator before_all = default_generator();
+  const Tensor x = test::normal({2, 6, 8});
+  for (const Features& features : {Features::favor(), Features::fourier(64)}) {
+    manual_seed(1);
+    Net net(features);
+    const Tensor before = projections(net).clone(), y = net.attention(x).value();
+    CHECK(test::same_bits(net.attention(x).value(), y));
+    {
+      Tape tape({.training = true});
+      CHECK(test::same_bits(net.attention(x).value(), y));
+    }
+    CHECK(test::same_bits(projections(net), before));
+    save_safetensors(file.path(), net.state_dict());
+    manual_seed(2);
+    Net fresh(features);
+    CHECK_FALSE(test::same_bits(projections(fresh), before));
+    fresh.load_state_dict(load_safetensors(file.path()));
+    CHECK(test::same_bits(fresh.attention(x).value(), y));
+  }
+  default_generator() = before_all;
 }
 
 TEST_CASE("features: large inputs give finite outputs") {

@@ -154,6 +154,12 @@ TEST_CASE("random features: the error of the kernel falls as one over the root o
   CHECK(favor == doctest::Approx(-0.5).epsilon(0.2));
 }
 
+TEST_CASE("SA14: 10,000 features of one dimension estimate exp(q k) within four percent") {
+  const Tensor half = Tensor::full({1, 1}, 0.5, Dtype::f64);
+  const double estimate = compute::sum_of_squares(favor_features(half, projections(10000, 1, 1)).value());
+  CHECK(std::abs(estimate / 1.284025 - 1) <= 0.04);
+}
+
 TEST_CASE("FAVOR+ in linear attention comes near softmax attention, and its queries may be stabilised") {
   const int64_t dim = 4;
   const Tensor q = draw({1, 40, 2, dim}, 1, 0.5), k = draw({1, 40, 2, dim}, 2, 0.5), v = draw({1, 40, 2, 4}, 3);
