@@ -150,8 +150,8 @@ TEST_CASE("random features: the error of the kernel falls as one over the root o
   });
   const double favor = error_slope(x, y, softmax_kernel,
                                    [](const Tensor& rows, const Tensor& w) { return favor_features(rows, w).value(); });
-  CHECK(fourier == doctest::Approx(-0.5).epsilon(0.2));
-  CHECK(favor == doctest::Approx(-0.5).epsilon(0.2));
+  CHECK(std::abs(fourier + 0.5) <= 0.1);
+  CHECK(std::abs(favor + 0.5) <= 0.1);
 }
 
 TEST_CASE("SA14: 10,000 features of one dimension estimate exp(q k) within four percent") {
