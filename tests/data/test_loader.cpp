@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <numeric>
@@ -46,6 +47,24 @@ TEST_CASE("a loader gives its plan's batches, with and without a thread") {
   DataLoader<int64_t> empty(plan(0), itself);
   for (const Numbers& batch : empty) FAIL("a batch of ", batch.size(), " items of no data set");
   CHECK(empty.epoch() == 1);
+}
+
+TEST_CASE("DA1, DA3: as many batches as the plan has, each item once, however far the thread works ahead") {
+  for (int64_t ahead = 0; ahead < 5; ++ahead) {
+    CAPTURE(ahead);
+    const auto epoch = [&](int64_t items, const PlanOptions& options) {
+      DataLoader<int64_t> loader(plan(items, options), itself, {.ahead = ahead});
+      return rest(loader, 1);
+    };
+    CHECK(epoch(10, {.batch = 4, .drop_last = true}).size() == 2);
+    CHECK(epoch(3, {.batch = 4, .drop_last = true}).empty());
+    const Batches all = epoch(10, {.batch = 3});
+    CHECK(all.size() == 4);
+    Numbers seen;
+    for (const Numbers& batch : all) seen.insert(seen.end(), batch.begin(), batch.end());
+    std::sort(seen.begin(), seen.end());
+    CHECK(seen == Numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  }
 }
 
 TEST_CASE("a collating loader makes its batches of the items; a batch may be moved from") {
@@ -105,7 +124,7 @@ TEST_CASE("a position of another plan is refused, and changes nothing") {
   CHECK(loader.batch() == 1);
 }
 
-TEST_CASE("what an item throws comes out of the loop in its turn, with the item's number") {
+TEST_CASE("what an item throws comes out of the loop in its turn, with the item's number (DA4)") {
   for (int64_t ahead : {0, 2, 50}) {
     bool broken = true;
     DataLoader<int64_t> loader(plan(20, {.batch = 2, .shuffle = false}),

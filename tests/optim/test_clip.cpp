@@ -74,7 +74,8 @@ TEST_CASE("a bound that is not above 0 is refused") {
 TEST_CASE("a factor below the normal numbers scales well; a gradient of integers is named") {
   Variable w = with_gradient(Tensor::full({2}, 3e38));
   clip_grad_norm({w}, 1e-10);
-  for (float g : w.grad().to_vector<float>()) CHECK(g == doctest::Approx(1e-10 / std::sqrt(2.0)).epsilon(1e-6));
+  for (float g : w.grad().to_vector<float>())
+    CHECK(g == doctest::Approx(1e-10 / std::sqrt(2.0)).epsilon(1e-6).scale(0));
   Variable wide = with_gradient(Tensor::full({2}, 1e300, Dtype::f64));
   clip_grad_norm({wide}, 1e-300);
   for (double g : wide.grad().to_vector<double>())

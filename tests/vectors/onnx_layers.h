@@ -1,6 +1,7 @@
 // ONNX's products, normalisations, losses and attentions in linnet's terms.
 #pragma once
 #include "linnet/autograd/tape.h"
+#include "linnet/ops/attention_weights.h"
 #include "linnet/ops/batch_norm.h"
 #include "linnet/ops/compare.h"
 #include "linnet/ops/cross_entropy.h"
@@ -49,9 +50,14 @@ inline std::vector<Tensor> run_onnx_attention(const OnnxCase& c) {
     if (x.rank() == 4) return transpose(x, 1, 2);  // from (batch, heads, time, dim)
     return reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads});
   };
-  const Variable q = heads_inside(c.x(0), query_heads), k = heads_inside(c.x(1), key_heads),
-                 v = heads_inside(c.x(2), key_heads);
-  c.refuse(q.size(2) != k.size(2), "queries that share heads of keys");
+  const Variable q = heads_inside(c.x(0), query_heads);
+  // Where heads of queries share one of keys, neighbours do: each is repeated for them.
+  auto for_queries = [&](const Variable& x) {
+    const int64_t times = q.size(2) / x.size(2), dim = x.size(3);
+    const Variable apart = reshape(x, {x.size(0), x.size(1), x.size(2), 1, dim});
+    return reshape(broadcast_to(apart, {x.size(0), x.size(1), x.size(2), times, dim}), x.shape().with(2, q.size(2)));
+  };
+  const Variable k = for_queries(heads_inside(c.x(1), key_heads)), v = for_queries(heads_inside(c.x(2), key_heads));
   Tensor pairs;
   if (c.has(3)) {
     c.refuse(c.in(3).dtype() != Dtype::u8, "a mask that is added");
@@ -67,12 +73,19 @@ inline std::vector<Tensor> run_onnx_attention(const OnnxCase& c) {
   if (pairs.defined()) options.pairs = &mask.emplace(pairs);
   if (c.attributes.contains("scale")) options.scale = c.number("scale", 1);
   const Variable y = softmax_attention(q, k, v, options);
-  return {(c.in(0).rank() == 4 ? transpose(y, 1, 2) : reshape(y, {y.size(0), y.size(1), -1})).value()};
+  std::vector<Tensor> out = {
+      (c.in(0).rank() == 4 ? transpose(y, 1, 2) : reshape(y, {y.size(0), y.size(1), -1})).value()};
+  constexpr int64_t kWeights = 3;  // the other modes ask for scores, which the op never holds
+  if (c.integer("qk_matmul_output_mode", 0) == kWeights && c.wanted.size() > 1)
+    out.push_back(transpose(attention_weights(q.value(), k.value(), options), 1, 2).value());
+  return out;
 }
 
 inline std::vector<Tensor> run_onnx_linear_attention(const OnnxCase& c) {
   using namespace linnet;
-  c.refuse(c.attributes.value("update_rule", "gated_delta") != "linear", "gates and the delta rule");
+  const std::string rule = c.attributes.value("update_rule", "gated_delta");
+  c.refuse(rule == "gated" || rule == "gated_delta", "a state that decays (update rule gated or gated_delta)");
+  c.refuse(rule == "delta", "the delta rule, which takes from the state what it held for a key");
   const int64_t heads = c.integer("kv_num_heads", 1);
   c.refuse(c.integer("q_num_heads", heads) != heads, "queries that share heads of keys");
   auto split_heads = [heads](const Variable& x) { return reshape(x, {x.size(0), x.size(1), heads, -1}); };
