@@ -75,7 +75,13 @@ int train(const Settings& settings, const Flags& flags, const example::Earlier* 
                " more than --max-length ", settings.max_length, " subwords; of val ", data.val.size(), " can be used");
   EncoderDecoder net(settings.model(tokenizer.vocab()));
   Trainer trainer(net, tokenizer, data, settings);
-  if (earlier) trainer.restore(earlier->checkpoint(), earlier->metrics());
+  if (earlier) {
+    const uint64_t step = Trainer::step_of(earlier->checkpoint());
+    LINNET_CHECK(step <= static_cast<uint64_t>(trainer.steps()), "--epochs ", settings.epochs, ": the run in ",
+                 earlier->from().path(), " is at step ", step, " already, and they have ", trainer.steps(),
+                 "; give at least as many");
+    trainer.restore(earlier->checkpoint(), earlier->metrics());
+  }
   const RunDirectory run = make_run();
   if (!earlier || !earlier->in_place()) tokenizer.save(run.file("tokenizer.model"));
   if (earlier && !earlier->in_place()) copy_files(earlier->from(), run);

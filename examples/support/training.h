@@ -53,7 +53,8 @@ class Training {
 
   bool done() const;  ///< all steps are made, or the minutes are over
   int64_t step() const { return step_; }
-  double seconds() const { return seconds_; }  ///< of training, those before a resume included
+  int64_t steps() const { return options_.steps; }  ///< to train up to
+  double seconds() const { return seconds_; }       ///< of training, those before a resume included
   double tokens_per_second() const { return seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0; }
 
  protected:

@@ -13,6 +13,7 @@ runs translate --resume part --epochs 12 --out elsewhere
 same_runs whole elsewhere
 runs translate --resume part --epochs 12
 same_runs whole part
+refused '--epochs 3: the run in part is at step' translate --resume part --epochs 3
 
 # SIGKILL at random moments, until it ends by itself; then signals.
 "$bin/translate" "${tiny[@]}" --epochs 12 --out killed >log 2>&1 &
