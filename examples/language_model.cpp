@@ -1,7 +1,5 @@
 // language_model: a transformer learns to write, character by character or by pieces of words, with linear or softmax
 // attention, and writes. `language_model --help` lists the flags; docs/language_model.md says what came out.
-#include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -9,11 +7,12 @@
 #include "language_model/evaluation.h"
 #include "language_model/flags.h"
 #include "language_model/trainer.h"
+#include "language_model/use.h"
 #include "linnet/core/compute.h"
 #include "linnet/core/random.h"
-#include "linnet/core/safetensors.h"
 #include "linnet/core/storage.h"
 #include "linnet/core/threads.h"
+#include "support/best_model.h"
 #include "support/program.h"
 #include "support/resume.h"
 
@@ -22,20 +21,6 @@ using example::RunDirectory;
 using linnet::models::CausalLM;
 
 namespace {
-
-std::string bits_text(double bits) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.3f bits a character", bits);
-  return text;
-}
-
-/// What belongs to a model besides its weights, from the folder where it was trained.
-void copy_files(const RunDirectory& from, const RunDirectory& to) {
-  for (const char* name : {"validation.csv", "model.safetensors"}) {
-    std::error_code ignored;
-    if (std::filesystem::exists(from.file(name), ignored)) std::filesystem::copy_file(from.file(name), to.file(name));
-  }
-}
 
 /// make_run is called once everything else stands: what fails before that leaves no folder.
 int train(const Settings& settings, const example::Earlier* earlier, const std::function<RunDirectory()>& make_run) {
@@ -53,7 +38,7 @@ int train(const Settings& settings, const example::Earlier* earlier, const std::
   if (earlier) trainer.restore(earlier->checkpoint(), earlier->metrics());
   const RunDirectory run = make_run();
   if (!earlier || !earlier->in_place()) vocabulary.save(run);
-  if (earlier && !earlier->in_place()) copy_files(earlier->from(), run);
+  if (earlier && !earlier->in_place()) example::copy_best(earlier->from(), run);
   std::cout << "Language model, " << settings.attention << " attention: " << settings.layers << " layers, "
             << settings.heads << " heads, dim " << settings.dim << ", a vocabulary of "
             << example::with_commas(vocabulary.size()) << (settings.subwords ? " subwords, " : " characters, ")
@@ -69,7 +54,7 @@ int train(const Settings& settings, const example::Earlier* earlier, const std::
   if (!trainer.train(run, guard)) return example::say_how_to_go_on(run, trainer.step());
   const int64_t peak_bytes = linnet::memory_stats(linnet::Device::cpu).peak;
 
-  net.load_state_dict(linnet::load_safetensors(run.file("model.safetensors")));
+  example::load_best(net, run, "with the first look at held-out text");
   const double bits = bits_per_character(net, corpus, settings.context, 0, [&] { return guard.interrupted(); });
   if (guard.interrupted()) return example::say_how_to_go_on(run, trainer.step());
   std::cout << "On all of the held-out text, the model of step " << example::with_commas(trainer.best_step()) << ": "
@@ -98,6 +83,7 @@ int resume(const Flags& flags) {
       before, flags.given, from.path(), {"text", "steps", "minutes", "evaluate_every", "threads"},
       "--resume may change only --text, --steps, --minutes, --evaluate-every, --threads and --out");
   earlier.load();
+  earlier.check_steps(settings.steps);
   return train(settings, &earlier, [&] { return earlier.make(example::settings_to_json(settings)); });
 }
 
@@ -108,6 +94,10 @@ int main(int argc, char** argv) {
   Flags flags;
   flags.add_to(app);
   return example::run_program(app, argc, argv, [&] {
+    flags.check(app);
+    if (app.count("--timing")) return draw_timing(flags);
+    if (app.count("--from")) return write(flags);
+    if (app.count("--evaluate")) return evaluate(flags);
     if (app.count("--resume")) return resume(flags);
     const Settings settings = flags.settings();
     if (!app.count("--out")) {

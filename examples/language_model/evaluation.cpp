@@ -1,7 +1,7 @@
 #include "language_model/evaluation.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdio>
 #include <numbers>
 
 #include "linnet/ops/cross_entropy.h"
@@ -29,6 +29,12 @@ std::vector<Part> parts_of(const Corpus& corpus, int64_t size, int64_t most) {
 }
 
 }  // namespace
+
+std::string bits_text(double bits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.3f bits a character", bits);
+  return text;
+}
 
 double bits_per_character(const linnet::models::CausalLM& net, const Corpus& corpus, int64_t context, int64_t most,
                           const std::function<bool()>& stop) {

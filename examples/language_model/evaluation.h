@@ -1,6 +1,7 @@
 // Evaluation: how many bits a model needs for a character of the held-out text.
 #pragma once
 #include <functional>
+#include <string>
 
 #include "language_model/corpus.h"
 #include "linnet/models/causal_lm.h"
@@ -12,5 +13,7 @@ namespace language_model {
 /// all. Bits of all tokens over all characters, so that vocabularies compare. Ends early, with 0, where stop() says so.
 double bits_per_character(const linnet::models::CausalLM& net, const Corpus& corpus, int64_t context, int64_t most = 0,
                           const std::function<bool()>& stop = {});
+
+std::string bits_text(double bits);  ///< "2.301 bits a character"
 
 }  // namespace language_model

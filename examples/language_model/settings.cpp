@@ -38,7 +38,7 @@ void Settings::check() const {
   check_between("--steps", steps, 1, int64_t{1} << 31);
   check_number("--minutes", minutes, 0, kMost, "above 0, or 0 for any time");
   check_number("--lr", lr, kLeast, kMost, "above 0");
-  check_between("--warmup", warmup, 0, int64_t{1} << 31);
+  check_between("--warmup", warmup, 0, steps - 1);
   check_number("--weight-decay", weight_decay, 0, kMost, "0 or more");
   check_number("--clip", clip, 0, kMost, "above 0, or 0 not to clip");
   check_between("--evaluate-every", evaluate_every, 1, int64_t{1} << 31);

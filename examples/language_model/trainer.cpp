@@ -55,12 +55,8 @@ void Trainer::evaluate(const example::RunDirectory& run, const example::Interrup
   const bool is_best = best_step_ == 0 || bits < best_bits_;
   if (is_best) linnet::save_safetensors(run.file("model.safetensors"), net_.state_dict());
   if (!validation_) {
-    const std::string file = run.file("validation.csv");
-    std::error_code ignored;
-    const std::string earlier = std::filesystem::exists(file, ignored) ? example::read_text(file) : "";
-    validation_ = std::make_unique<example::MetricsWriter>(
-        file, std::vector<std::string>{"step", "bits_per_character", "seconds"},
-        example::EarlierMetrics{earlier, evaluated_at_, 1});
+    validation_ = example::MetricsWriter::go_on(run.file("validation.csv"), {"step", "bits_per_character", "seconds"},
+                                                evaluated_at_);
   }
   validation_->add(step(), {bits, seconds()});
   evaluated_at_ = step();

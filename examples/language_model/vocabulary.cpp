@@ -65,8 +65,12 @@ std::string Vocabulary::decode(const Tokens& tokens) const {
   return text + std::get<Subwords>(tokenizer_).decode(line);
 }
 
-bool Vocabulary::ends_line(int32_t token) const {
+bool Vocabulary::stands_alone(int32_t token) const {
   return token == kEnd || std::holds_alternative<Characters>(tokenizer_);
+}
+
+bool Vocabulary::is_text(int32_t token) const {
+  return token > kEnd || (token == kEnd && std::holds_alternative<Subwords>(tokenizer_));
 }
 
 }  // namespace language_model

@@ -25,7 +25,10 @@ class Vocabulary {
   /// What the vocabulary lacks is kUnknown. Throws where the text is not UTF-8.
   Tokens encode(const std::string& text) const;
   std::string decode(const Tokens& tokens) const;
-  bool ends_line(int32_t token) const;  ///< the text of what follows does not depend on what was before
+  /// Whether the text of what follows does not depend on what was before.
+  bool stands_alone(int32_t token) const;
+  /// Whether a text may hold it: special tokens are in none, but for the end of a line.
+  bool is_text(int32_t token) const;
 
  private:
   using Characters = linnet::data::CharTokenizer;
