@@ -13,7 +13,7 @@ struct Settings {
   int64_t subwords = 0;
   int64_t layers = 4, heads = 4, dim = 192, hidden = 768;
   double dropout = 0.1;
-  int64_t context = 256, batch = 8, steps = 3000;
+  int64_t context = 256, batch = 8, steps = 3200;
   double minutes = 0;
   double lr = 2e-3;
   int64_t warmup = 100;
@@ -38,7 +38,7 @@ void each_setting(S& settings, F&& f) {
   f("dropout", settings.dropout, "of branches and hidden units (default 0.1)");
   f("context", settings.context, "tokens a sequence (default 256)");
   f("batch", settings.batch, "sequences a step (default 8)");
-  f("steps", settings.steps, "training steps (default 3000)");
+  f("steps", settings.steps, "training steps (default 3200)");
   f("minutes", settings.minutes, "train for so long at most, 0: any time (default 0)");
   f("lr", settings.lr, "the rate of AdamW at the end of the warm-up (default 0.002)");
   f("warmup", settings.warmup, "steps until then; afterwards the rate falls by a cosine (default 100)");

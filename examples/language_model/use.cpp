@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <set>
 
 #include "language_model/evaluation.h"
 #include "language_model/timing.h"
@@ -30,6 +31,11 @@ std::string milliseconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g ms", 1e3 * seconds);
   return text;
+}
+
+std::string size_text(const Settings& s) {
+  return std::to_string(s.layers) + " layers, " + std::to_string(s.heads) + " heads, dim " + std::to_string(s.dim) +
+         ", one sequence, " + std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
 }
 
 }  // namespace
@@ -78,20 +84,23 @@ int evaluate(const Flags& flags) {
 int draw_timing(const Flags& flags) {
   example::PictureOptions picture{.title = "Time of a token by its position", .x_label = "position"};
   example::Panel panel{example::Panel::Scale::score, "time", "ms a token", {}};
+  std::set<std::string> sizes;
   for (size_t i = 0; i < flags.from.size(); ++i) {
     const Trained model(flags.from[i], flags);
-    const Settings& s = model.settings();
     const Times times = time_tokens(model.net(), model.vocabulary(), flags.positions, kRounds);
     std::vector<double> y;
     for (double seconds : times.seconds) y.push_back(1e3 * seconds);
     panel.lines.push_back({i, times.position, y});
-    picture.names.push_back(s.attention + " attention");
-    picture.subtitle = std::to_string(s.layers) + " layers, " + std::to_string(s.heads) + " heads, dim " +
-                       std::to_string(s.dim) + ", one sequence, " + std::to_string(s.threads) +
-                       (s.threads == 1 ? " thread" : " threads");
-    std::cout << flags.from[i] << ", " << s.attention << " attention: " << milliseconds(times.seconds.front())
+    picture.names.push_back(model.settings().attention + " attention");
+    sizes.insert(size_text(model.settings()));
+    std::cout << flags.from[i] << ", " << picture.names[i] << ": " << milliseconds(times.seconds.front())
               << " a token at the start, " << milliseconds(times.seconds.back()) << " at position "
               << example::with_commas(flags.positions) << std::endl;
+  }
+  if (sizes.size() == 1) {
+    picture.subtitle = *sizes.begin();
+  } else {
+    for (size_t i = 0; i < flags.from.size(); ++i) picture.names[i] += ", " + flags.from[i];
   }
   linnet::write_file(flags.timing, example::panels_svg({panel}, picture));
   std::cout << "The picture is " << flags.timing << std::endl;
