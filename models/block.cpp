@@ -4,16 +4,20 @@
 
 namespace linnet::models {
 
+nn::AttentionOptions attention_options(const BlockOptions& options) {
+  return {.dim = options.dim,
+          .heads = options.heads,
+          .causal = options.causal,
+          .kind = options.kind,
+          .window = options.window,
+          .eps = options.eps,
+          .feature_map = options.feature_map};
+}
+
 Block::Block(nn::Module& parent, std::string name, const Options& options)
     : Module(parent, std::move(name)),
       norm1(*this, "norm1", {.dim = options.dim, .eps = options.norm_eps}),
-      attention(*this, "attention",
-                {.dim = options.dim,
-                 .heads = options.heads,
-                 .causal = options.causal,
-                 .kind = options.kind,
-                 .eps = options.eps,
-                 .feature_map = options.feature_map}),
+      attention(*this, "attention", attention_options(options)),
       norm2(*this, "norm2", {.dim = options.dim, .eps = options.norm_eps}),
       feed_forward(*this, "feed_forward",
                    {.dim = options.dim,

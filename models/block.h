@@ -12,13 +12,17 @@ struct BlockOptions {
   int64_t hidden = 0;  ///< of the feed-forward net; 0 means 4 dim
   bool causal = false;
   nn::AttentionKind kind = nn::AttentionKind::linear;
+  int64_t window = -1;  ///< of local attention, as in nn::AttentionOptions
   bool pre_norm = true;
   double dropout = 0;  ///< of both branches and of the hidden units
   nn::Activation activation = nn::Activation::gelu;
-  double eps = 0;  ///< of linear attention's denominator
-  FeatureMap feature_map = FeatureMap::elu1;
+  double eps = 0;                 ///< of linear attention's denominator
+  nn::Features feature_map = {};  ///< of linear attention
   double norm_eps = 1e-5;
 };
+
+/// The options of a block's attention to itself.
+nn::AttentionOptions attention_options(const BlockOptions& options);
 
 /// x (batch, time, dim) -> (batch, time, dim):
 ///

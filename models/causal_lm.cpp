@@ -15,6 +15,7 @@ StackOptions stack_options(const CausalLMOptions& options) {
                     .hidden = options.hidden,
                     .causal = true,
                     .kind = options.kind,
+                    .window = options.window,
                     .pre_norm = options.pre_norm,
                     .dropout = options.dropout,
                     .activation = options.activation,

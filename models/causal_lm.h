@@ -16,13 +16,14 @@ struct CausalLMOptions {
   int64_t hidden = 0;    ///< of the feed-forward nets; 0 means 4 dim
   int64_t max_time = 0;  ///< the longest sequence; learned positions want it, for sinusoidal ones 0 means no limit
   nn::AttentionKind kind = nn::AttentionKind::linear;
+  int64_t window = -1;  ///< of local attention, as in nn::AttentionOptions
   bool pre_norm = true;
   double dropout = 0;
   Positions positions = Positions::learned;
   bool tie_head = false;  ///< the head uses the embedding's weight
   nn::Activation activation = nn::Activation::gelu;
-  double eps = 0;  ///< of linear attention's denominator
-  FeatureMap feature_map = FeatureMap::elu1;
+  double eps = 0;                 ///< of linear attention's denominator
+  nn::Features feature_map = {};  ///< of linear attention
 };
 
 /// What the recurrent form knows of the past. A copy goes its own way.
@@ -58,8 +59,8 @@ class CausalLM : public nn::Model {
   /// `capacity` as in nn::Attention::make_state.
   LMState make_state(int64_t batch, int64_t capacity = 16) const;
   /// The next token of each sequence, i32 (batch) -> logits (batch, vocab). An error while a tape records. Allocates
-  /// nothing after the first steps, but for a softmax cache that grows beyond its capacity and for logits that someone
-  /// keeps.
+  /// nothing after the first steps, but for a softmax cache that grows beyond its capacity, for features that are not
+  /// fused and for logits that someone keeps.
   Tensor step(const Tensor& tokens, LMState& state) const;
 
   /// Continues prompt, i32 (batch, time), in the recurrent form: i32 (batch, options.tokens). What a row becomes

@@ -18,10 +18,7 @@ void DecoderState::select_past(const Tensor& samples) {
   std::vector<nn::AttentionState> chosen;
   for (const auto& layer : layers) {
     chosen.push_back(layer.self.select(samples));
-    const nn::AttentionState& old = layer.self;
-    const int64_t rows = old.linear.s.defined()    ? old.linear.s.size(0)
-                         : old.softmax.k.defined() ? old.softmax.k.size(0)
-                                                   : samples.size(0);
+    const int64_t rows = layer.self.batch().value_or(samples.size(0));
     LINNET_CHECK(samples.size(0) == rows, "state: ", samples.size(0), " samples given, one for each of ", rows,
                  " rows wanted");
   }

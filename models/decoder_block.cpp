@@ -22,16 +22,20 @@ void DecoderBlockState::load_state_dict(const StateDict& state) {
   *this = std::move(loaded);
 }
 
+namespace {
+
+nn::AttentionOptions causal(const BlockOptions& options) {
+  nn::AttentionOptions attention = attention_options(options);
+  attention.causal = true;
+  return attention;
+}
+
+}  // namespace
+
 DecoderBlock::DecoderBlock(nn::Module& parent, std::string name, const Options& options)
     : Module(parent, std::move(name)),
       norm1(*this, "norm1", {.dim = options.block.dim, .eps = options.block.norm_eps}),
-      attention(*this, "attention",
-                {.dim = options.block.dim,
-                 .heads = options.block.heads,
-                 .causal = true,
-                 .kind = options.block.kind,
-                 .eps = options.block.eps,
-                 .feature_map = options.block.feature_map}),
+      attention(*this, "attention", causal(options.block)),
       norm2(*this, "norm2", {.dim = options.block.dim, .eps = options.block.norm_eps}),
       cross(*this, "cross",
             {.dim = options.block.dim,

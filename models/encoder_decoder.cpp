@@ -24,11 +24,18 @@ BlockOptions block_options(const EncoderDecoderOptions& options) {
           .hidden = options.hidden,
           .causal = false,
           .kind = options.kind,
+          .window = options.window,
           .pre_norm = options.pre_norm,
           .dropout = options.dropout,
           .activation = options.activation,
           .eps = options.eps,
           .feature_map = options.feature_map};
+}
+
+DecoderBlockOptions decoder_options(const EncoderDecoderOptions& options) {
+  DecoderBlockOptions decoder{.block = block_options(options), .cross_kind = options.cross_kind};
+  decoder.block.kind = options.decoder_kind.value_or(options.kind);
+  return decoder;
 }
 
 nn::EmbeddingOptions source_options(const EncoderDecoderOptions& options, const nn::Embedding& embed) {
@@ -64,9 +71,7 @@ EncoderDecoder::EncoderDecoder(nn::Module* parent, std::string name, const Optio
           make_positions(*this, "source_positions", options.positions, max_source_time(options), options.dim)),
       dropout(*this, "dropout", {.p = options.dropout}),
       encoder(*this, "encoder", {.layers = options.encoder_layers, .block = block_options(options)}),
-      decoder(*this, "decoder",
-              {.layers = options.decoder_layers,
-               .block = {.block = block_options(options), .cross_kind = options.cross_kind}}),
+      decoder(*this, "decoder", {.layers = options.decoder_layers, .block = decoder_options(options)}),
       head(*this, "head", head_options(options, embed)),
       vocab_(options.vocab),
       max_time_(options.max_time),

@@ -21,7 +21,9 @@ struct EncoderDecoderOptions {
   int64_t max_time = 0;         ///< the longest target; learned positions want it, for sinusoidal ones 0 means no limit
   int64_t max_source_time = 0;  ///< the longest source; 0 means max_time
   nn::AttentionKind kind = nn::AttentionKind::linear;        ///< of both sides' attention to themselves
+  std::optional<nn::AttentionKind> decoder_kind = {};        ///< of the target's, where it is another: causal
   nn::AttentionKind cross_kind = nn::AttentionKind::linear;  ///< of the target's attention to the source
+  int64_t window = -1;                                       ///< of local attention, as in nn::AttentionOptions
   bool pre_norm = true;
   double dropout = 0;  ///< of every branch, of the hidden units, and of what the positions were added to
   Positions positions = Positions::sinusoidal;
@@ -29,8 +31,8 @@ struct EncoderDecoderOptions {
   bool tie_source = false;       ///< the source's embedding uses the target's weight; wants one vocabulary
   bool scale_embeddings = true;  ///< by sqrt(dim), section 3.4
   nn::Activation activation = nn::Activation::gelu;
-  double eps = 0;  ///< of linear attention's denominator
-  FeatureMap feature_map = FeatureMap::elu1;
+  double eps = 0;                 ///< of linear attention's denominator
+  nn::Features feature_map = {};  ///< of linear attention
 };
 
 /// What the recurrent form knows of the source and of the target so far. A copy goes its own way.
@@ -79,7 +81,8 @@ class EncoderDecoder : public nn::Model {
   /// tape records, as step, generate and search are.
   EncoderDecoderState make_state(const Tensor& source, const KeyMask* keys = nullptr, int64_t capacity = 16) const;
   /// The next target token of each sample, i32 (batch) -> logits (batch, vocab). Allocates nothing after the first
-  /// steps, but for a softmax cache that grows beyond its capacity and for logits that someone keeps.
+  /// steps, but for a softmax cache that grows beyond its capacity, for features that are not fused (as efficient
+  /// attention's) and for logits that someone keeps.
   Tensor step(const Tensor& tokens, EncoderDecoderState& state) const;
 
   /// Targets, i32 (batch, n) with n <= options.tokens: n is the longest, the others are filled up with the end. What a

@@ -4,6 +4,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/ops/efficient_attention.h"
 #include "linnet/ops/shape_ops.h"
 
 namespace linnet::nn {
@@ -31,66 +32,10 @@ void detail::check_state_part(const Module& layer, const char* part, const Tenso
                " ", given.shape(), " given, ", dtype, " ", wanted, " wanted");
 }
 
-const char* name(AttentionKind kind) { return kind == AttentionKind::linear ? "linear" : "softmax"; }
-
-StateDict AttentionState::state_dict() const {
-  StateDict state;
-  state.set_text("kind", name(kind));
-  if (kind == AttentionKind::linear) {
-    if (!linear.s.defined()) return state;
-    state.set("s", linear.s.value().clone());
-    state.set("z", linear.z.value().clone());
-  } else {
-    if (!softmax.k.defined()) return state;
-    state.set("k", compute::slice(softmax.k, 1, 0, softmax.length));
-    state.set("v", compute::slice(softmax.v, 1, 0, softmax.length));
-  }
-  return state;
-}
-
-void AttentionState::load_state_dict(const StateDict& state) {
-  const std::string& given = state.text("kind");
-  LINNET_CHECK(given == name(kind), "attention state: kind ", given, " given, this one is ", name(kind));
-  const bool is_linear = kind == AttentionKind::linear;
-  const char *first = is_linear ? "s" : "k", *second = is_linear ? "z" : "v";
-  const auto known = [&](const std::string& each) { return each == first || each == second; };
-  for (const auto& entry : state.tensors())
-    LINNET_CHECK(known(entry.first), "attention state: unexpected: ", entry.first);
-  for (const auto& entry : state.texts())
-    LINNET_CHECK(entry.first == "kind", "attention state: unexpected: ", entry.first);
-  AttentionState loaded;
-  loaded.kind = kind;
-  if (state.has(first) || state.has(second)) {
-    const Tensor old = is_linear ? (linear.s.defined() ? linear.s.value() : Tensor()) : softmax.k;
-    const Device device = old.defined() ? old.device() : Device::cpu;
-    const Tensor a = state.get(first).clone().to(device), b = state.get(second).clone().to(device);
-    LINNET_CHECK(a.rank() == 4 && a.dtype() == b.dtype() && b.shape() == (is_linear ? a.shape().first(3) : a.shape()),
-                 "attention state: ", first, " ", a.shape(), " and ", second, " ", b.shape(),
-                 " do not belong together");
-    LINNET_CHECK(is_float(a.dtype()) && (!old.defined() || a.dtype() == old.dtype()), "attention state: ", first,
-                 " is ", a.dtype(), ", this one is ", old.defined() ? linnet::name(old.dtype()) : "f32 or f64");
-    for (const int axis : {0, is_linear ? 1 : 2, 3}) {
-      LINNET_CHECK(!old.defined() || a.size(axis) == old.size(axis), "attention state: ", first, " ", a.shape(),
-                   " does not fit the layer and batch of ", old.shape());
-    }
-    if (is_linear) {
-      loaded.linear = LinearState(a, b);
-    } else {
-      loaded.softmax = {a, b, a.size(1)};
-    }
-  }
-  *this = std::move(loaded);
-}
-
-AttentionState AttentionState::select(const Tensor& samples) const {
-  LINNET_CHECK(samples.defined() && samples.rank() == 1 && samples.dtype() == Dtype::i32, "attention state: samples ",
-               samples.shape(), " ", samples.dtype(), " are not i32 (n)");
-  const auto rows = [&](const Tensor& x) { return compute::gather_rows("attention state", x, samples); };
-  AttentionState chosen;
-  chosen.kind = kind;
-  if (linear.s.defined()) chosen.linear = LinearState(rows(linear.s.value()), rows(linear.z.value()));
-  if (softmax.k.defined()) chosen.softmax = {rows(softmax.k), rows(softmax.v), softmax.length};
-  return chosen;
+void detail::make_features(std::optional<FeatureLayer>& features, Module& parent, AttentionKind kind, int64_t heads,
+                           int64_t width, const Features& map) {
+  if (kind != AttentionKind::linear || map.kind == Features::Kind::fused) return;
+  features.emplace(parent, "features", FeatureLayerOptions{.heads = heads, .width = width, .features = map});
 }
 
 Attention::Attention(Module& parent, std::string name, const Options& options)
@@ -101,9 +46,35 @@ Attention::Attention(Module& parent, std::string name, const Options& options)
       heads_(options.heads),
       causal_(options.causal),
       kind_(options.kind),
+      window_(options.window),
       eps_(options.eps),
-      feature_map_(options.feature_map) {
+      fused_map_(detail::fused_map(options.feature_map)) {
   detail::check_heads(*this, dim_, heads_, eps_);
+  LINNET_CHECK(kind_ != AttentionKind::local || window_ >= 0, label(), ": local attention with window ", window_,
+               " given, 0 or more wanted; set .window");
+  LINNET_CHECK(kind_ != AttentionKind::efficient || !causal_, label(), ": efficient attention cannot be causal, since ",
+               "its softmax over positions sees all keys at once; linear attention can");
+  detail::make_features(features, *this, kind_, heads_, dim_ / heads_, options.feature_map);
+}
+
+Variable Attention::attend(const Variable& parts, const KeyMask* keys) const {
+  switch (kind_) {
+    case AttentionKind::linear: {
+      const LinearAttentionOptions options{.feature_map = fused_map_, .causal = causal_, .eps = eps_, .keys = keys};
+      if (!features) return linear_attention_qkv(parts, options);
+      const Shape shape{parts.size(0), parts.size(1), heads_, dim_ / heads_};
+      const std::vector<Variable> each = split(parts, 3, 2);
+      return linear_attention(features->of_queries(reshape(each[0], shape)), features->of_keys(reshape(each[1], shape)),
+                              reshape(each[2], shape), options);
+    }
+    case AttentionKind::softmax:
+      return softmax_attention_qkv(parts, {.causal = causal_, .scale = {}, .keys = keys});
+    case AttentionKind::local:
+      return local_attention_qkv(parts, {.window = window_, .causal = causal_, .keys = keys});
+    case AttentionKind::efficient:
+      return efficient_attention_qkv(parts, {.keys = keys});
+  }
+  fail(label(), ": no kind ", static_cast<int>(kind_));
 }
 
 Variable Attention::operator()(const Variable& x, const KeyMask* keys) const {
@@ -111,28 +82,31 @@ Variable Attention::operator()(const Variable& x, const KeyMask* keys) const {
                ")");
   const int64_t batch = x.size(0), time = x.size(1);
   const Variable parts = reshape(qkv(x), Shape{batch, time, 3, heads_, dim_ / heads_});
-  const Variable heads =
-      kind_ == AttentionKind::linear
-          ? linear_attention_qkv(
-                parts, {.feature_map = feature_map_, .causal = causal_, .normalise = true, .eps = eps_, .keys = keys})
-          : softmax_attention_qkv(parts, {.causal = causal_, .scale = std::nullopt, .keys = keys});
-  return out(reshape(heads, Shape{batch, time, dim_}));
+  return out(reshape(attend(parts, keys), Shape{batch, time, dim_}));
+}
+
+Shape Attention::sums_shape(int64_t batch) const {
+  const int64_t width = dim_ / heads_;
+  return {batch, heads_, features ? features->count(qkv.weight.dtype(), qkv.weight.device()) : width, width};
 }
 
 AttentionState Attention::make_state(int64_t batch, int64_t capacity) const {
   LINNET_CHECK(batch >= 0 && capacity >= 0, label(), ": a state for batch ", batch, " and capacity ", capacity,
                ", none may be negative");
+  LINNET_CHECK(kind_ != AttentionKind::efficient, label(), ": efficient attention has no recurrent form, since its ",
+               "softmax over positions sees all keys at once");
   const int64_t width = dim_ / heads_;
   const Dtype dtype = qkv.weight.dtype();
   const Device device = qkv.weight.device();
   AttentionState state;
   state.kind = kind_;
   if (kind_ == AttentionKind::linear) {
-    state.linear = LinearState(Tensor::zeros({batch, heads_, width, width}, dtype, device),
-                               Tensor::zeros({batch, heads_, width}, dtype, device));
+    const Shape sums = sums_shape(batch);
+    state.linear = LinearState(Tensor::zeros(sums, dtype, device), Tensor::zeros(sums.first(3), dtype, device));
   } else {
-    const Shape shape{batch, capacity, heads_, width};
-    state.softmax = {Tensor::zeros(shape, dtype, device), Tensor::zeros(shape, dtype, device), 0};
+    const bool bounded = kind_ == AttentionKind::local && window_ < capacity;
+    const Shape shape{batch, bounded ? window_ + 1 : capacity, heads_, width};
+    state.cache() = {Tensor::zeros(shape, dtype, device), Tensor::zeros(shape, dtype, device), 0};
   }
   return state;
 }
@@ -151,14 +125,22 @@ void Attention::check_state(const AttentionState& state, int64_t batch) const {
   };
   if (kind_ == AttentionKind::linear) {
     if (!both(state.linear.s.defined(), state.linear.z.defined())) return;
-    check("s", state.linear.s.value(), {batch, heads_, width, width});
-    check("z", state.linear.z.value(), {batch, heads_, width});
+    const Shape sums = sums_shape(batch);
+    check("s", state.linear.s.value(), sums);
+    check("z", state.linear.z.value(), sums.first(3));
   } else {
-    const KeyValueCache& cache = state.softmax;
+    const KeyValueCache& cache = state.cache();
     const bool given = both(cache.k.defined(), cache.v.defined());
     const int64_t room = given && cache.k.rank() == 4 ? cache.k.size(1) : 0;
     LINNET_CHECK(cache.length >= 0 && cache.length <= room, label(), ": a state of ", cache.length,
                  " steps given, with room for ", room);
+    if (kind_ == AttentionKind::local) {
+      const int64_t oldest = state.local.oldest;
+      LINNET_CHECK(
+          cache.length - 1 <= window_ && (cache.length - 1 == window_ ? oldest >= 0 && oldest <= window_ : oldest == 0),
+          label(), ": a state of ", cache.length, " steps that begins at ", oldest, " given, which is not of ",
+          "window ", window_);
+    }
     if (!given) return;
     check("k", cache.k, {batch, room, heads_, width});
     check("v", cache.v, {batch, room, heads_, width});
@@ -185,11 +167,26 @@ void Attention::add_step(Tensor& y, const Tensor& x, AttentionState& state, Work
   Tensor heads = workspace.take({batch, heads_, dim_ / heads_}, x.dtype(), x.device());
   qkv.into(x, parts);
   parts = parts.reshape(Shape{batch, 3, heads_, dim_ / heads_});
-  if (kind_ == AttentionKind::linear) {
-    linear_attention_step_qkv(parts, state.linear, heads,
-                              {.feature_map = feature_map_, .causal = true, .normalise = true, .eps = eps_});
-  } else {
-    softmax_attention_step_qkv(parts, state.softmax, heads);
+  switch (kind_) {
+    case AttentionKind::linear: {
+      const LinearAttentionOptions linear{.feature_map = fused_map_, .causal = true, .eps = eps_};
+      if (!features) {
+        linear_attention_step_qkv(parts, state.linear, heads, linear);
+        break;
+      }
+      const auto part = [&](int64_t i) { return compute::slice(parts, 1, i, i + 1).reshape(heads.shape()); };
+      linear_attention_step(features->of_queries(part(0)), features->of_keys(part(1)), part(2), state.linear, heads,
+                            linear);
+      break;
+    }
+    case AttentionKind::softmax:
+      softmax_attention_step_qkv(parts, state.softmax, heads);
+      break;
+    case AttentionKind::local:
+      local_attention_step_qkv(parts, state.local, heads, {.window = window_, .causal = true});
+      break;
+    case AttentionKind::efficient:
+      fail(label(), ": efficient attention has no recurrent form");
   }
   out.into(heads.reshape(Shape{batch, dim_}), y, Into::add);
 }

@@ -3,6 +3,7 @@
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
 #include "linnet/ops/attention_weights.h"
+#include "linnet/ops/efficient_attention.h"
 #include "linnet/ops/shape_ops.h"
 
 namespace linnet::nn {
@@ -53,8 +54,11 @@ CrossAttention::CrossAttention(Module& parent, std::string name, const Options& 
       memory_dim_(kv.weight.size(1)),
       kind_(options.kind),
       eps_(options.eps),
-      feature_map_(options.feature_map) {
+      fused_map_(detail::fused_map(options.feature_map)) {
   detail::check_heads(*this, dim_, heads_, eps_);
+  LINNET_CHECK(kind_ != AttentionKind::local, label(), ": local attention given, whose window is of steps of one ",
+               "sequence; linear, softmax or efficient wanted");
+  detail::make_features(features, *this, kind_, heads_, dim_ / heads_, options.feature_map);
 }
 
 CrossAttention::Parts CrossAttention::project(const Variable& memory) const {
@@ -63,6 +67,24 @@ CrossAttention::Parts CrossAttention::project(const Variable& memory) const {
   const Shape shape{memory.size(0), memory.size(1), heads_, dim_ / heads_};
   const std::vector<Variable> parts = split(kv(memory), 2, -1);
   return {reshape(parts[0], shape), reshape(parts[1], shape)};
+}
+
+Variable CrossAttention::attend(const Variable& queries, const Parts& memory, const KeyMask* keys) const {
+  const auto& [k, v] = memory;
+  switch (kind_) {
+    case AttentionKind::linear: {
+      const LinearAttentionOptions options{.feature_map = fused_map_, .eps = eps_, .keys = keys};
+      if (!features) return linear_attention(queries, k, v, options);
+      return linear_attention(features->of_queries(queries), features->of_keys(k), v, options);
+    }
+    case AttentionKind::softmax:
+      return softmax_attention(queries, k, v, {.keys = keys});
+    case AttentionKind::efficient:
+      return efficient_attention(queries, k, v, {.keys = keys});
+    case AttentionKind::local:
+      break;
+  }
+  fail(label(), ": no kind ", static_cast<int>(kind_));
 }
 
 Variable CrossAttention::project_queries(const Variable& x, const Variable& memory) const {
@@ -75,21 +97,19 @@ Variable CrossAttention::project_queries(const Variable& x, const Variable& memo
 
 Tensor CrossAttention::weights(const Variable& x, const Variable& memory, const KeyMask* keys) const {
   detail::check_not_recording(*this, "weights");
-  const Variable queries = project_queries(x, memory);
-  const Tensor k = project(memory).k.value();
-  return kind_ == AttentionKind::linear
-             ? attention_weights(queries.value(), k,
-                                 LinearAttentionOptions{.feature_map = feature_map_, .eps = eps_, .keys = keys})
-             : attention_weights(queries.value(), k, SoftmaxAttentionOptions{.keys = keys});
+  Variable queries = project_queries(x, memory), k = project(memory).k;
+  if (features) queries = features->of_queries(queries), k = features->of_keys(k);
+  if (kind_ == AttentionKind::softmax)
+    return attention_weights(queries.value(), k.value(), SoftmaxAttentionOptions{.keys = keys});
+  if (kind_ == AttentionKind::efficient)
+    return attention_weights(queries.value(), k.value(), EfficientAttentionOptions{.keys = keys});
+  return attention_weights(queries.value(), k.value(),
+                           LinearAttentionOptions{.feature_map = fused_map_, .eps = eps_, .keys = keys});
 }
 
 Variable CrossAttention::operator()(const Variable& x, const Variable& memory, const KeyMask* keys) const {
   const Variable queries = project_queries(x, memory);
-  const auto [k, v] = project(memory);
-  const Variable heads = kind_ == AttentionKind::linear
-                             ? linear_attention(queries, k, v, {.feature_map = feature_map_, .eps = eps_, .keys = keys})
-                             : softmax_attention(queries, k, v, {.keys = keys});
-  return out(reshape(heads, x.shape()));
+  return out(reshape(attend(queries, project(memory), keys), x.shape()));
 }
 
 CrossState CrossAttention::encode(const Variable& memory, const KeyMask* keys) const {
@@ -98,7 +118,10 @@ CrossState CrossAttention::encode(const Variable& memory, const KeyMask* keys) c
   CrossState state;
   state.memory.kind = kind_;
   if (kind_ == AttentionKind::linear) {
-    state.memory.linear = linear_attention_sums(k.value(), v.value(), {.feature_map = feature_map_, .keys = keys});
+    const Variable b = features ? features->of_keys(k) : k;
+    state.memory.linear = linear_attention_sums(b.value(), v.value(), {.feature_map = fused_map_, .keys = keys});
+  } else if (kind_ == AttentionKind::efficient) {
+    state.memory.linear = efficient_attention_sums(k.value(), v.value(), {.keys = keys});
   } else {
     state.memory.softmax = {k.value(), v.value(), k.size(1)};
     if (keys) state.keys = keys->steps("encode", "key", k.size(0), k.size(1), k.device()).clone();
@@ -113,12 +136,13 @@ void CrossAttention::check_state(const CrossState& state, int64_t batch) const {
   const Dtype dtype = q.weight.dtype();
   const LinearState& sums = state.memory.linear;
   const KeyValueCache& cache = state.memory.softmax;
-  const bool is_linear = kind_ == AttentionKind::linear;
-  LINNET_CHECK(is_linear ? sums.s.defined() && sums.z.defined() : cache.k.defined() && cache.v.defined(), label(),
+  const bool is_sums = kind_ != AttentionKind::softmax;
+  LINNET_CHECK(is_sums ? sums.s.defined() && sums.z.defined() : cache.k.defined() && cache.v.defined(), label(),
                ": a state without a memory given; encode makes one");
-  if (is_linear) {
-    detail::check_state_part(*this, "s", sums.s.value(), {batch, heads_, width, width}, dtype);
-    detail::check_state_part(*this, "z", sums.z.value(), {batch, heads_, width}, dtype);
+  if (is_sums) {
+    const int64_t rows = features ? features->count(dtype, q.weight.device()) : width;
+    detail::check_state_part(*this, "s", sums.s.value(), {batch, heads_, rows, width}, dtype);
+    detail::check_state_part(*this, "z", sums.z.value(), {batch, heads_, rows}, dtype);
     return;
   }
   const int64_t time = cache.length;
@@ -145,8 +169,11 @@ void CrossAttention::add_step(Tensor& y, const Tensor& x, const CrossState& stat
   Tensor heads = workspace.take(shape, x.dtype(), x.device());
   q.into(x, queries);
   if (kind_ == AttentionKind::linear) {
-    linear_attention_query(queries.reshape(shape), state.memory.linear, heads,
-                           {.feature_map = feature_map_, .eps = eps_});
+    Tensor a = queries.reshape(shape);
+    if (features) a = features->of_queries(a).value();
+    linear_attention_query(a, state.memory.linear, heads, {.feature_map = fused_map_, .eps = eps_});
+  } else if (kind_ == AttentionKind::efficient) {
+    efficient_attention_query(queries.reshape(shape), state.memory.linear, heads);
   } else if (state.keys.defined()) {
     const KeyMask keys = KeyMask::array(state.keys);
     softmax_attention_query(queries.reshape(shape), state.memory.softmax, heads, {.keys = &keys});

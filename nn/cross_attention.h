@@ -8,15 +8,16 @@ namespace linnet::nn {
 struct CrossAttentionOptions {
   Required<int64_t> dim;
   Required<int64_t> heads;
-  int64_t memory_dim = 0;  ///< 0 means dim
-  AttentionKind kind = AttentionKind::linear;
-  double eps = 0;                             ///< linear: added to the denominator
-  FeatureMap feature_map = FeatureMap::elu1;  ///< linear: of queries and keys
-  bool bias = true;                           ///< of all projections
+  int64_t memory_dim = 0;                      ///< 0 means dim
+  AttentionKind kind = AttentionKind::linear;  ///< any but local: a memory's steps are not near a query's
+  double eps = 0;                              ///< linear: added to the denominator
+  Features feature_map = {};                   ///< linear: of queries and keys
+  bool bias = true;                            ///< of all projections
 };
 
-/// What the recurrent form knows of the memory: of kind linear the sums over it, whose size does not depend on its
-/// length, of kind softmax its keys and values. A step does not change it; of softmax a copy shares the memory.
+/// What the recurrent form knows of the memory: of kinds linear and efficient the sums over it, whose size does not
+/// depend on its length, of kind softmax its keys and values. A step does not change it; of softmax a copy shares the
+/// memory.
 struct CrossState {
   AttentionState memory;
   Tensor keys;  ///< of kind softmax: u8 (batch, memory time), 0 where a key is left out; undefined: all take part
@@ -30,7 +31,7 @@ struct CrossState {
 /// x (batch, Tq, dim), memory (batch, Tk, memory_dim) -> (batch, Tq, dim): out(attention(q(x), kv(memory))), not
 /// causal, each of `heads` heads over dim / heads channels (Vaswani et al. 2017, section 3.2.3). Where no key takes
 /// part, the heads give 0. Parameters: q (dim, dim); kv (2 dim, memory_dim), its rows the keys' and values'
-/// projections, head by head; out (dim, dim).
+/// projections, head by head; out (dim, dim). With random features a buffer features.projections.
 class CrossAttention : public Module {
  public:
   using Options = CrossAttentionOptions;
@@ -47,24 +48,27 @@ class CrossAttention : public Module {
   CrossState encode(const Variable& memory, const KeyMask* keys = nullptr) const;
   /// One query a sample, x (batch, dim) -> (batch, dim). An error while a tape records.
   Variable step(const Variable& x, const CrossState& state) const;
-  /// The same, added to y (batch, dim), without memory but the workspace's.
+  /// The same, added to y (batch, dim), without memory but the workspace's and that of features that are not fused, as
+  /// efficient attention's.
   void add_step(Tensor& y, const Tensor& x, const CrossState& state, Workspace& workspace) const;
   /// What step checks of the state: throws where it is not one of this layer's for this batch.
   void check_state(const CrossState& state, int64_t batch) const;
 
   Linear q, kv, out;
+  std::optional<FeatureLayer> features;  ///< of kind linear, where the feature map is not fused
 
  private:
   struct Parts {
     Variable k, v;  // (batch, Tk, heads, dim / heads)
   };
   Parts project(const Variable& memory) const;
+  Variable attend(const Variable& queries, const Parts& memory, const KeyMask* keys) const;
   Variable project_queries(const Variable& x, const Variable& memory) const;
 
   int64_t dim_, heads_, memory_dim_;
   AttentionKind kind_;
   double eps_;
-  FeatureMap feature_map_;
+  FeatureMap fused_map_;
 };
 
 }  // namespace linnet::nn

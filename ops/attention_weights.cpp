@@ -27,4 +27,8 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const SoftmaxAttentio
   return softmax_attention(q, k, unit_values(q, k, options.causal), options).value();
 }
 
+Tensor attention_weights(const Tensor& q, const Tensor& k, const EfficientAttentionOptions& options) {
+  return efficient_attention(q, k, unit_values(q, k, options.causal), options).value();
+}
+
 }  // namespace linnet

@@ -5,7 +5,8 @@
 //     dk (rows down)    a = [g, c]        b = phi(q) / d  c = [v, 1]       X = [R^T; r]
 //     dq (rows up)      a = [v, 1]        b = phi(k)      c = [g, c]       X = [S^T; z]
 //
-// The sweep down leaves phi'(q) / d in dq's rows and c in scratch memory, so that the sweep up reads neither q nor o.
+// The sweep down leaves phi'(q) / d in dq's rows, and all that it staged of k, v and g, so that the sweep up begins its
+// work at once.
 // Private to ops/.
 #pragma once
 #include "linnet/ops/linear_attention_stage.h"
@@ -17,24 +18,41 @@ template <class T>
 struct Backward {
   const LinearAttentionBackward<T>& p;
   Arena<T> arena;
-  Rows<T> q, k, v, g, out;
+  Rows<T> q;
+  Rows<T> k, v, g;       // of all rows where causal, else of a chunk
   State<T> up;           // [S^T; z]
   State<T> down;         // R
   State<T> down_turned;  // [R^T; r]
   T* c;                  // one a query
+  T* unused;             // a row of dq where none is wanted
 
   explicit Backward(const LinearAttentionBackward<T>& problem) : p(problem), arena{p.scratch} {
     const int64_t d = padded<T>(p.dim), m = padded<T>(p.value_dim);
     q = arena.rows(p.dim);
-    k = arena.rows(p.dim);
-    v = arena.rows(p.value_dim + 1);
-    g = arena.rows(p.value_dim + 1);
-    out = arena.rows(d > m ? d : m);
+    k = staged(p.dim);
+    v = staged(p.value_dim + 1);
+    g = staged(p.value_dim + 1);
+    unused = arena.take(d);
     up = arena.state(p.value_dim + 1, d);
     down = arena.state(p.dim, m);
     down_turned = arena.state(p.value_dim + 1, d);
     c = arena.take(p.queries);
   }
+
+  /// Rows of n numbers, with a group of zeros before the first and behind the last: a chunk's last group may reach
+  /// there. What lies behind the n numbers is never used: it meets columns of a state that nobody reads.
+  Rows<T> staged(int64_t n) {
+    const int64_t width = padded<T>(n), rows = p.causal ? p.queries : kChunk;
+    T* begin = arena.take((rows + 2 * kRows) * width);
+    if (begin) {
+      clear(kRows * width, begin);
+      clear(kRows * width, begin + (kRows + rows) * width);
+    }
+    return {begin + kRows * width, width};
+  }
+
+  /// A chunk of what is staged, in the order of its rows.
+  static Rows<T> part(const Rows<T>& all, const Range& range) { return {all[range.first], range.step * all.ld}; }
 
   void load_states() const {
     up.clear();
@@ -57,157 +75,156 @@ struct Backward {
     }
   }
 
-  /// Queries whose denominator is a normal number; the others have no part in anything.
-  struct Alive {
-    const LinearAttentionBackward<T>& p;
-    const Range& range;
-    bool operator()(int64_t r) const { return r < range.n && !(abs(p.d[range(r) * p.d_row]) < p.smallest); }
-  };
+  /// One over the denominators; 0 for a query whose denominator is no normal number: it has no part in anything.
+  void find_inverses(const Range& range, T* inverse) const {
+    for (int64_t r = 0; r < range.groups(); ++r) {
+      const T d = r < range.n ? p.d[range(r) * p.d_row] : T(0);
+      inverse[r] = abs(d) < p.smallest ? T(0) : 1 / d;
+    }
+  }
 
-  void stage_keys(const Range& range) const {
+  void stage_keys(const Range& range, const Rows<T>& features, const Rows<T>& values) const {
     const Present present{range, p.key_mask};
-    stage_features(present, p.map, p.dim, p.k, p.k_row, k);
-    stage_with_one(present, p.value_dim, p.v, p.v_row, v);
+    stage_features(present, p.map, p.dim, p.k, p.k_row, features);
+    stage_with_one(present, p.value_dim, p.v, p.v_row, values);
   }
 
   /// c_i = -(g_i . o_i), the gradient that reaches the denominator.
   void find_c(const Range& range) const {
-    for (int64_t r = 0; r < range.n; ++r) {
-      const T *g_row = p.g + range(r) * p.o_row, *o = p.o + range(r) * p.o_row;
-      Plain<T> sum = {};
-      each<T>(p.value_dim, [&](int64_t m, int64_t count) { sum += load(g_row + m, count) * load(o + m, count); });
-      c[range(r)] = p.normalise ? -sums<T, 1>(&sum)[0] : T(0);
+    T products[kChunk] = {};
+    if (p.normalise) {
+      sum_rows(range.n, products, [&](int64_t r) {
+        const T *g_row = p.g + range(r) * p.o_row, *o = p.o + range(r) * p.o_row;
+        Plain<T> sum = {};
+        each<T>(p.value_dim, [&](int64_t m, int64_t count) { sum += load(g_row + m, count) * load(o + m, count); });
+        return sum;
+      });
     }
+    for (int64_t r = 0; r < range.n; ++r) c[range(r)] = -products[r];
   }
 
   /// [g, c] of the queries that are alive.
-  void stage_gradients(const Range& range) const {
-    const Alive alive{p, range};
+  void stage_gradients(const Range& range, const T* inverse, const Rows<T>& out) const {
     for (int64_t r = 0; r < range.groups(); ++r) {
       const T* from = p.g + range(r) * p.o_row;
-      T* to = g[r];
-      if (alive(r)) {
+      T* to = out[r];
+      if (inverse[r] == 0) {
+        clear(p.value_dim + 1, to);
+      } else {
         each<T>(p.value_dim, [&](int64_t m, int64_t count) { store<T>(to + m, count, load(from + m, count)); });
         to[p.value_dim] = c[range(r)];
-      } else {
-        clear(p.value_dim + 1, to);
       }
     }
   }
 
   /// phi(q) / d into q, and phi'(q) / d into dq. 1 / d goes here and not with g: phi(q) / d stays in range where both
   /// are tiny.
-  void stage_queries(const Range& range) const {
-    const Alive alive{p, range};
+  void stage_queries(const Range& range, const T* inverse) const {
     with_map<T>(p.map, [&](auto map) {
       for (int64_t r = 0; r < range.groups(); ++r) {
-        if (!alive(r)) {
+        if (inverse[r] == 0) {
           clear(p.dim, q[r]);
           continue;
         }
-        const T inverse = 1 / p.d[range(r) * p.d_row];
         const T* from = p.q + range(r) * p.q_row;
-        T *to = q[r], *factor = p.dq ? p.dq + range(r) * p.q_row : out[r];
+        const T by = inverse[r];
+        T *to = q[r], *factor = p.dq ? p.dq + range(r) * p.q_row : unused;
         each<T>(p.dim, [&](int64_t d, int64_t count) {
           const Plain<T> phi = map.phi(load(from + d, count));
-          store<T>(to + d, count, phi * inverse);
-          store<T>(factor + d, count, map.slope(phi) * inverse);
+          store<T>(to + d, count, phi * by);
+          store<T>(factor + d, count, map.slope(phi) * by);
         });
       }
     });
   }
+
+  // ---- what the primitive does with the gradients of a chunk's rows
 
   /// dq, where phi'(q) / d lies.
-  void write_dq(const Range& range) const {
-    const Alive alive{p, range};
-    for (int64_t r = 0; r < range.n; ++r) {
-      T* dq = p.dq + range(r) * p.q_row;
-      const T* sum = out[r];
-      if (alive(r)) {
-        each<T>(p.dim,
-                [&](int64_t d, int64_t count) { store<T>(dq + d, count, load(sum + d, count) * load(dq + d, count)); });
-      } else {
-        clear(p.dim, dq);
-      }
-    }
+  auto write_dq(const Range& range, const T* inverse) const {
+    return [ this, &range, inverse ](int64_t r, int64_t column, Plain<T> sum) __attribute__((always_inline)) {
+      if (r >= range.n) return;
+      T* dq = p.dq + range(r) * p.q_row + column;
+      const int64_t count = p.dim - column;
+      store<T>(dq, count, inverse[r] == 0 ? Plain<T>{} : sum * load(dq, count));
+    };
   }
 
-  void write_dv(const Range& range) const {
-    const Present present{range, p.key_mask};
-    for (int64_t r = 0; r < range.n; ++r) {
-      const T* sum = out[r];
-      T* dv = p.dv + range(r) * p.v_row;
-      each<T>(p.value_dim, [&](int64_t m, int64_t count) { store<T>(dv + m, count, load(sum + m, count)); });
-      if (!present(r)) clear(p.value_dim, dv);
-    }
+  auto write_dv(const Range& range) const {
+    return [ this, &range ](int64_t r, int64_t column, Plain<T> sum) __attribute__((always_inline)) {
+      if (r >= range.n) return;
+      store<T>(p.dv + range(r) * p.v_row + column, p.value_dim - column, is_key(range(r)) ? sum : Plain<T>{});
+    };
   }
 
-  void write_dk(const Range& range) const {
-    const Present present{range, p.key_mask};
-    with_map<T>(p.map, [&](auto map) {
-      for (int64_t r = 0; r < range.n; ++r) {
-        const T *sum = out[r], *phi = k[r];
-        T* dk = p.dk + range(r) * p.k_row;
-        each<T>(p.dim, [&](int64_t d, int64_t count) {
-          store<T>(dk + d, count, load(sum + d, count) * map.slope(load(phi + d, count)));
-        });
-        if (!present(r)) clear(p.dim, dk);
-      }
-    });
+  template <class Map>
+  auto write_dk(const Range& range, const Rows<T>& features, Map map) const {
+    return [ this, &range, &features, map ](int64_t r, int64_t column, Plain<T> sum) __attribute__((always_inline)) {
+      if (r >= range.n) return;
+      const Plain<T> dk = sum * map.slope(at(features[r] + column));
+      store<T>(p.dk + range(r) * p.k_row + column, p.dim - column, is_key(range(r)) ? dk : Plain<T>{});
+    };
   }
+
+  bool is_key(int64_t i) const { return !p.key_mask || p.key_mask[i]; }
 
   void causal_down(const Range& range) const {
     Ahead<T> ahead(range);
-    for (const auto& [x, row, width] :
-         {Stream{p.q, p.q_row, p.dim}, Stream{p.k, p.k_row, p.dim}, Stream{p.v, p.v_row, p.value_dim},
-          Stream{p.g, p.o_row, p.value_dim}, Stream{p.o, p.o_row, p.value_dim}, Stream{p.dq, p.q_row, p.dim},
-          Stream{p.dk, p.k_row, p.dim}, Stream{p.dv, p.v_row, p.value_dim}}) {
-      ahead.add(x, row, width);
-    }
-    stage_keys(range);
+    for (const Stream& x : {Stream{p.q, p.q_row, p.dim},
+                            {p.k, p.k_row, p.dim},
+                            {p.v, p.v_row, p.value_dim},
+                            {p.g, p.o_row, p.value_dim},
+                            {p.o, p.o_row, p.value_dim},
+                            {p.dq, p.q_row, p.dim},
+                            {p.dk, p.k_row, p.dim},
+                            {p.dv, p.v_row, p.value_dim}})
+      ahead.add(x);
+    const Rows<T> keys = part(k, range), values = part(v, range), gradients = part(g, range);
+    T inverse[kChunk];
+    stage_keys(range, keys, values);
+    find_inverses(range, inverse);
     find_c(range);
-    stage_gradients(range);
-    stage_queries(range);
-    primitive<T, true, true>(range.groups(), q, g, k, down, out, ahead);
-    write_dv(range);
-    primitive<T, true, true>(range.groups(), g, q, v, down_turned, out, Ahead<T>(range));
-    write_dk(range);
+    stage_gradients(range, inverse, gradients);
+    stage_queries(range, inverse);
+    primitive<T, true, true>(range.groups(), q, gradients, keys, down, ahead, write_dv(range));
+    with_map<T>(p.map, [&](auto map) {
+      primitive<T, true, true>(range.groups(), gradients, q, values, down_turned, Ahead<T>(range),
+                               write_dk(range, keys, map));
+    });
   }
 
   void causal_up(const Range& range) const {
     Ahead<T> ahead(range);
-    for (const auto& [x, row, width] : {Stream{p.k, p.k_row, p.dim}, Stream{p.v, p.v_row, p.value_dim},
-                                        Stream{p.g, p.o_row, p.value_dim}, Stream{p.dq, p.q_row, p.dim}}) {
-      ahead.add(x, row, width);
-    }
-    stage_keys(range);
-    stage_gradients(range);
-    primitive<T, true, true>(range.groups(), v, k, g, up, out, ahead);
-    write_dq(range);
+    ahead.add({p.dq, p.q_row, p.dim});
+    T inverse[kChunk];
+    find_inverses(range, inverse);
+    primitive<T, true, true>(range.groups(), part(v, range), part(k, range), part(g, range), up, ahead,
+                             write_dq(range, inverse));
   }
 
   void add_keys(const Range& range) const {
-    stage_keys(range);
-    primitive<T, true, false>(range.groups(), v, k, v, up, out, Ahead<T>(range));
+    stage_keys(range, k, v);
+    primitive<T, true, false>(range.groups(), v, k, v, up, Ahead<T>(range), Nowhere());
   }
 
   void all_queries(const Range& range) const {
+    T inverse[kChunk];
+    find_inverses(range, inverse);
     find_c(range);
-    stage_gradients(range);
-    stage_queries(range);
-    primitive<T, true, false>(range.groups(), g, q, g, down_turned, out, Ahead<T>(range));
+    stage_gradients(range, inverse, g);
+    stage_queries(range, inverse);
+    primitive<T, true, false>(range.groups(), g, q, g, down_turned, Ahead<T>(range), Nowhere());
     if (!p.dq) return;
-    primitive<T, true, false>(range.groups(), q, g, q, down, out, Ahead<T>(range));
-    primitive<T, false, true>(range.groups(), g, k, g, up, out, Ahead<T>(range));
-    write_dq(range);
+    primitive<T, true, false>(range.groups(), q, g, q, down, Ahead<T>(range), Nowhere());
+    primitive<T, false, true>(range.groups(), g, k, g, up, Ahead<T>(range), write_dq(range, inverse));
   }
 
   void all_keys(const Range& range) const {
-    stage_keys(range);
-    primitive<T, false, true>(range.groups(), k, g, k, down, out, Ahead<T>(range));
-    write_dv(range);
-    primitive<T, false, true>(range.groups(), v, q, v, down_turned, out, Ahead<T>(range));
-    write_dk(range);
+    stage_keys(range, k, v);
+    primitive<T, false, true>(range.groups(), k, g, k, down, Ahead<T>(range), write_dv(range));
+    with_map<T>(p.map, [&](auto map) {
+      primitive<T, false, true>(range.groups(), v, q, v, down_turned, Ahead<T>(range), write_dk(range, k, map));
+    });
   }
 
   void run() const {
@@ -224,10 +241,7 @@ struct Backward {
   }
 
  private:
-  struct Stream {
-    const T* x;
-    int64_t row, width;
-  };
+  using Stream = typename Ahead<T>::Stream;
 };
 
 }  // namespace

@@ -20,18 +20,11 @@ int64_t padded(int64_t n) {
   return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
 }
 
-/// x . y over n numbers, whole vectors of them.
-template <class T>
-T dot(int64_t n, const T* x, const T* y) {
-  Plain<T> sum = {};
-  for (int64_t i = 0; i < n; i += kLanes<T>) sum += at(x + i) * at(y + i);
-  return sums<T, 1>(&sum)[0];
-}
-
-/// The primitive for kRows rows and kVectors vectors of columns; x is depth x (kVectors vectors), contiguous.
-template <class T, int kVectors, bool kUpdate, bool kRead>
-void block(int64_t depth, const T* a, int64_t la, const T* b, int64_t lb, const T* c, int64_t lc, T* x, T* o,
-           int64_t lo) {
+/// The primitive for kRows rows and kVectors vectors of columns; x is depth x (kVectors vectors), contiguous. Vector j
+/// of o_r goes to write(r, j, o). Not inlined: its loop wants all registers.
+template <class T, int kVectors, bool kUpdate, bool kRead, class Write>
+[[gnu::noinline]] void block(int64_t depth, const T* a, int64_t la, const T* b, int64_t lb, const T* c, int64_t lc,
+                             T* x, Write write) {
   Vector<T> bv[kRows][kVectors], ov[kRows][kVectors];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
@@ -62,10 +55,16 @@ void block(int64_t depth, const T* a, int64_t la, const T* b, int64_t lb, const 
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
-      if constexpr (kRead) at(o + r * lo + j * kLanes<T>) = ov[r][j];
+      if constexpr (kRead) write(r, j, ov[r][j]);
     }
   }
 }
+
+/// For a primitive that only updates.
+struct Nowhere {
+  template <class V>
+  void operator()(int64_t, int64_t, V) const {}
+};
 
 /// Rows of a chunk: `data` rows of `ld` numbers.
 template <class T>
@@ -93,11 +92,11 @@ struct State {
   }
 };
 
-/// The primitive for the first `rows` rows of a chunk, rounded up to groups of kRows; meanwhile `ahead` asks, part
-/// by part, for the rows of the next chunk.
-template <class T, bool kUpdate, bool kRead, class Ahead>
+/// The primitive for the first `rows` rows of a chunk, whole groups of kRows. What it reads goes to write(r, column, a
+/// vector of o_r from that column on); meanwhile `ahead` asks, part by part, for the rows of the next chunk.
+template <class T, bool kUpdate, bool kRead, class Ahead, class Write>
 void primitive(int64_t rows, const Rows<T>& a, const Rows<T>& b, const Rows<T>& c, const State<T>& state,
-               const Rows<T>& o, const Ahead& ahead) {
+               const Ahead& ahead, Write write) {
   constexpr int64_t kOne = kLanes<T>;
   const int64_t calls = (state.columns + 2 * kOne - 1) / (2 * kOne) * (rows / kRows);
   T* x = state.x;
@@ -106,10 +105,13 @@ void primitive(int64_t rows, const Rows<T>& a, const Rows<T>& b, const Rows<T>& 
     const bool two = state.columns - column >= 2 * kOne;
     for (int64_t r = 0; r < rows; r += kRows, ++call) {
       ahead.part(call, calls);
+      const auto write_vector = [&](int i, int j, Plain<T> o) __attribute__((always_inline)) {
+        write(r + i, column + j * kOne, o);
+      };
       if (two) {
-        block<T, 2, kUpdate, kRead>(state.depth, a[r], a.ld, b[r] + column, b.ld, c[r], c.ld, x, o[r] + column, o.ld);
+        block<T, 2, kUpdate, kRead>(state.depth, a[r], a.ld, b[r] + column, b.ld, c[r], c.ld, x, write_vector);
       } else {
-        block<T, 1, kUpdate, kRead>(state.depth, a[r], a.ld, b[r] + column, b.ld, c[r], c.ld, x, o[r] + column, o.ld);
+        block<T, 1, kUpdate, kRead>(state.depth, a[r], a.ld, b[r] + column, b.ld, c[r], c.ld, x, write_vector);
       }
     }
     column += two ? 2 * kOne : kOne;

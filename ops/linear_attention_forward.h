@@ -10,7 +10,7 @@ template <class T>
 struct Forward {
   const LinearAttentionForward<T>& p;
   Arena<T> arena;
-  Rows<T> q, k, v, out;
+  Rows<T> q, k, v;
   State<T> state;
   T* z;
 
@@ -19,7 +19,6 @@ struct Forward {
     q = arena.rows(p.dim);
     k = arena.rows(p.dim);
     v = arena.rows(p.value_dim);
-    out = arena.rows(p.value_dim);
     state = arena.state(p.dim, m);
     z = arena.take(d);
   }
@@ -49,77 +48,85 @@ struct Forward {
     return v;
   }
 
-  /// Where the primitive may write: into the output itself where it takes whole vectors and all of the group's rows.
-  Rows<T> output_rows(const Range& range) const {
-    if (range.n == range.groups() && p.value_dim == out.ld) return {p.o + range.first * p.o_row, p.o_row};
-    return out;
-  }
-
-  void add_to_z(int64_t r) const {
-    for (int64_t d = 0; d < k.ld; d += kLanes<T>) at(z + d) += at(k[r] + d);
-  }
-
-  void write_output(const Range& range, T* d, const Rows<T>& sums) const {
-    const Present present{range, p.query_mask};
-    T inverse[kChunk];
-    for (int64_t r = 0; r < range.n; ++r) {
-      d[r] = p.normalise ? d[r] + p.eps : T(1);
-      inverse[r] = abs(d[r]) < p.smallest ? T(0) : 1 / d[r];
-    }
-    for (int64_t r = 0; r < range.n; ++r) {
-      if (!present(r)) d[r] = inverse[r] = 0;
-      p.d[range(r) * p.d_row] = d[r];
-    }
-    for (int64_t r = 0; r < range.n; ++r) {
-      T* o = p.o + range(r) * p.o_row;
-      const T* numerator = sums[r];
-      if (inverse[r] == 0) {
-        clear(p.value_dim, o);
+  /// q_r . z for the rows of a chunk, each k_r added to z before where kAdd.
+  template <bool kAdd>
+  void find_denominators(int64_t rows, T* out) const {
+    for (int64_t r = 0; r < rows; r += kLanes<T>) {
+      Plain<T> products[kLanes<T>] = {};
+      const auto add = [&](int64_t count) __attribute__((always_inline)) {
+        for (int64_t d = 0; d < q.ld; d += kLanes<T>) {
+          Plain<T> sum = at(z + d);
+#pragma GCC unroll 16
+          for (int64_t i = 0; i < kLanes<T>; ++i) {
+            if (i >= count) continue;
+            if constexpr (kAdd) sum += at(k[r + i] + d);
+            products[i] += at(q[r + i] + d) * sum;
+          }
+          if constexpr (kAdd) at(z + d) = sum;
+        }
+      };
+      if (rows - r >= kLanes<T>) {
+        add(kLanes<T>);
       } else {
-        const T by = inverse[r];
-        each<T>(p.value_dim,
-                [&](int64_t m, int64_t count) { store<T>(o + m, count, load(numerator + m, count) * by); });
+        add(rows - r);
       }
+      at(out + r) = sums<T, kLanes<T>>(products);
     }
+  }
+
+  /// One over the denominators; 0 for a query that is masked or whose denominator is no normal number.
+  void find_inverses(const Range& range, const T* sums, T* inverse) const {
+    for (int64_t r = 0; r < range.n; ++r) {
+      const bool present = !p.query_mask || p.query_mask[range(r)];
+      const T d = !present ? T(0) : p.normalise ? sums[r] + p.eps : T(1);
+      inverse[r] = abs(d) < p.smallest ? T(0) : 1 / d;
+      p.d[range(r) * p.d_row] = d;
+    }
+  }
+
+  /// Writes the outputs of a chunk as the primitive makes them.
+  auto outputs(const Range& range, const T* inverse) const {
+    return [ this, &range, inverse ](int64_t r, int64_t column, Plain<T> sum) __attribute__((always_inline)) {
+      if (r >= range.n) return;
+      const Plain<T> o = inverse[r] == 0 ? Plain<T>{} : sum * inverse[r];
+      store<T>(p.o + range(r) * p.o_row + column, p.value_dim - column, o);
+    };
   }
 
   void causal(const Range& range) const {
     Ahead<T> ahead(range);
-    ahead.add(p.q, p.q_row, p.dim);
-    ahead.add(p.k, p.k_row, p.dim);
-    ahead.add(p.v, p.v_row, p.value_dim);
-    ahead.add(p.o, p.o_row, p.value_dim);
+    ahead.add({p.q, p.q_row, p.dim});
+    ahead.add({p.k, p.k_row, p.dim});
+    ahead.add({p.v, p.v_row, p.value_dim});
+    ahead.add({p.o, p.o_row, p.value_dim});
     const Rows<T> values = stage_keys(range);
     stage_features({range, p.query_mask}, p.map, p.dim, p.q, p.q_row, q);
-    T denominators[kChunk];
-    for (int64_t r = 0; r < range.n; ++r) {
-      add_to_z(r);
-      denominators[r] = dot(q.ld, q[r], z);
-    }
-    const Rows<T> sums = output_rows(range);
-    primitive<T, true, true>(range.groups(), k, values, q, state, sums, ahead);
-    write_output(range, denominators, sums);
+    T sums[kChunk], inverse[kChunk];
+    find_denominators<true>(range.n, sums);
+    find_inverses(range, sums, inverse);
+    primitive<T, true, true>(range.groups(), k, values, q, state, ahead, outputs(range, inverse));
   }
 
   void add_keys(const Range& range) const {
     Ahead<T> ahead(range);
-    ahead.add(p.k, p.k_row, p.dim);
-    ahead.add(p.v, p.v_row, p.value_dim);
+    ahead.add({p.k, p.k_row, p.dim});
+    ahead.add({p.v, p.v_row, p.value_dim});
     const Rows<T> values = stage_keys(range);
-    for (int64_t r = 0; r < range.n; ++r) add_to_z(r);
-    primitive<T, true, false>(range.groups(), k, values, k, state, out, ahead);
+    for (int64_t d = 0; d < k.ld; d += kLanes<T>) {
+      for (int64_t r = 0; r < range.n; ++r) at(z + d) += at(k[r] + d);
+    }
+    primitive<T, true, false>(range.groups(), k, values, k, state, ahead, Nowhere());
   }
 
   void read_queries(const Range& range) const {
     Ahead<T> ahead(range);
-    ahead.add(p.q, p.q_row, p.dim);
-    ahead.add(p.o, p.o_row, p.value_dim);
+    ahead.add({p.q, p.q_row, p.dim});
+    ahead.add({p.o, p.o_row, p.value_dim});
     stage_features({range, p.query_mask}, p.map, p.dim, p.q, p.q_row, q);
-    T denominators[kChunk];
-    for (int64_t r = 0; r < range.n; ++r) denominators[r] = dot(q.ld, q[r], z);
-    const Rows<T> sums = output_rows(range);
-    primitive<T, false, true>(range.groups(), q, out, q, state, sums, ahead);
-    write_output(range, denominators, sums);
+    T sums[kChunk], inverse[kChunk];
+    find_denominators<false>(range.n, sums);
+    find_inverses(range, sums, inverse);
+    primitive<T, false, true>(range.groups(), q, v, q, state, ahead, outputs(range, inverse));
   }
 
   void run() const {

@@ -29,7 +29,7 @@ struct LinearAttentionForward : LinearAttentionInputs<T> {
   T *s, *z;  // the state, dim x value_dim and dim; in: the initial one (zeros), out: the final one
   T *o, *d;  // the outputs, and the denominators: 0 for a masked query, 1 where nothing is normalised
   int64_t o_row, d_row;
-  T* scratch;  // forward_scratch(queries, dim, value_dim) numbers, 64-byte aligned
+  T* scratch;  // forward_scratch(queries, dim, value_dim, causal) numbers, 64-byte aligned
 };
 
 template <class T>
@@ -40,15 +40,15 @@ struct LinearAttentionBackward : LinearAttentionInputs<T> {
   T *dq, *dk,
       *dv;     // every row is written; rows as q, k, v. dq may be nullptr where keys is 0: then only ds and dz count
   T *ds, *dz;  // in: the gradient of the final state (zeros), out: of the initial one
-  T* scratch;  // backward_scratch(queries, dim, value_dim) numbers, 64-byte aligned
+  T* scratch;  // backward_scratch(queries, dim, value_dim, causal) numbers, 64-byte aligned
 };
 
 template <class T>
 struct LinearAttentionKernels {
   void (*forward)(const LinearAttentionForward<T>&);
   void (*backward)(const LinearAttentionBackward<T>&);
-  int64_t (*forward_scratch)(int64_t queries, int64_t dim, int64_t value_dim);
-  int64_t (*backward_scratch)(int64_t queries, int64_t dim, int64_t value_dim);
+  int64_t (*forward_scratch)(int64_t queries, int64_t dim, int64_t value_dim, bool causal);
+  int64_t (*backward_scratch)(int64_t queries, int64_t dim, int64_t value_dim, bool causal);
 };
 
 using LinearAttentionF32 = LinearAttentionKernels<float>;

@@ -22,8 +22,9 @@ void backward(const LinearAttentionBackward<T>& p) {
 }
 
 template <class Kernel, class Problem>
-int64_t scratch(int64_t queries, int64_t dim, int64_t value_dim) {
+int64_t scratch(int64_t queries, int64_t dim, int64_t value_dim, bool causal) {
   Problem problem{};
+  problem.causal = causal;
   problem.queries = queries;
   problem.dim = dim;
   problem.value_dim = value_dim;

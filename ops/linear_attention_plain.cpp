@@ -170,8 +170,8 @@ void backward(const LinearAttentionBackward<T>& p) {
   }
 }
 
-int64_t no_scratch(int64_t, int64_t, int64_t) { return 0; }
-int64_t one_state(int64_t, int64_t dim, int64_t value_dim) { return dim * value_dim + dim; }
+int64_t no_scratch(int64_t, int64_t, int64_t, bool) { return 0; }
+int64_t one_state(int64_t, int64_t dim, int64_t value_dim, bool) { return dim * value_dim + dim; }
 
 }  // namespace
 

@@ -48,7 +48,8 @@ void run_forward(const Call& call, const Inputs& x, Result& made, Tensor s, Tens
   T* const z_all = z.defined() ? z.mutable_data<T>() : nullptr;
   T* const kept = count > 1 ? made.checkpoints.mutable_data<T>() : nullptr;
   const int64_t own = s_all ? 0 : aligned(sums) + aligned(n.dim);
-  Scratch<T> scratch(own + kernel.forward_scratch(n.queries, n.dim, n.value_dim), n.batch * n.heads, device);
+  Scratch<T> scratch(own + kernel.forward_scratch(n.queries, n.dim, n.value_dim, call.causal), n.batch * n.heads,
+                     device);
   parallel_for(n.batch * n.heads, call.nanoseconds(1), [&](int64_t begin, int64_t end) {
     T* const memory = scratch.claim();
     each_piece(call, count, true, begin, end, [&](int64_t i, const Piece& piece, int64_t number) {
@@ -89,7 +90,7 @@ void run_backward(const Call& call, const Inputs& x, const Result& made, const T
   T* const ds_all = ds.defined() ? ds.mutable_data<T>() : nullptr;
   T* const dz_all = dz.defined() ? dz.mutable_data<T>() : nullptr;
   const int64_t own = ds_all ? 0 : aligned(sums) + aligned(n.dim), rows = in_pieces ? kPiece : n.queries;
-  Scratch<T> scratch(own + kernel.backward_scratch(rows, n.dim, n.value_dim), n.batch * n.heads, device);
+  Scratch<T> scratch(own + kernel.backward_scratch(rows, n.dim, n.value_dim, call.causal), n.batch * n.heads, device);
   parallel_for(n.batch * n.heads, call.nanoseconds(3), [&](int64_t begin, int64_t end) {
     T* const memory = scratch.claim();
     each_piece(call, count, false, begin, end, [&](int64_t i, const Piece& piece, int64_t number) {

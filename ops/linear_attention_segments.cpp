@@ -79,7 +79,7 @@ void forward_in_segments(int64_t cuts, const Call& call, const Inputs& x, Tensor
   const double cost = call.nanoseconds(1) / static_cast<double>(cuts);
   T *const o_all = out.mutable_data<T>(), *const d_all = d.mutable_data<T>();
   const States<T> states(heads * cuts, n, out.device()), sums(heads * cuts * parts, n, out.device());
-  const int64_t room = kernel.forward_scratch(n.queries, n.dim, n.value_dim);
+  const int64_t room = kernel.forward_scratch(n.queries, n.dim, n.value_dim, true);
 
   Scratch<T> for_sums(room, heads * cuts * parts, out.device());
   parallel_for(heads * (cuts - 1) * parts, cost / static_cast<double>(2 * parts), [&](int64_t begin, int64_t end) {
@@ -124,8 +124,8 @@ void backward_in_segments(int64_t cuts, const Call& call, const Inputs& x, const
   // Of each segment: its own sums, up (S, z) and down (R, r); and what lies before and behind it.
   const States<T> up(heads * cuts, n, out.device()), down(heads * cuts, n, out.device());
   const States<T> before(heads * cuts, n, out.device()), behind(heads * cuts, n, out.device());
-  const int64_t room = std::max(kernel.forward_scratch(n.queries, n.dim, n.value_dim),
-                                kernel.backward_scratch(n.queries / cuts + 1, n.dim, n.value_dim));
+  const int64_t room = std::max(kernel.forward_scratch(n.queries, n.dim, n.value_dim, true),
+                                kernel.backward_scratch(n.queries / cuts + 1, n.dim, n.value_dim, true));
 
   Scratch<T> for_sums(room, heads * cuts * 2, out.device());
   parallel_for(heads * (cuts - 1) * 2, cost / 6, [&](int64_t begin, int64_t end) {

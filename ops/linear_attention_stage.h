@@ -58,16 +58,26 @@ Plain<T> smaller(Plain<T> a, Plain<T> b) {
   return a < b ? a : b;
 }
 
-/// e^x for x <= 0: core/math.h's, a vector at a time.
+/// e^x for x <= 0, and anything for others, within 1.1 units in the last place.
 inline Plain<float> exp_nonpositive(Plain<float> x) {
-  const auto e = reduce_exp<32>(larger<float>(Plain<float>{} - 104.0f, x));
-  const Plain<float> p = exp_reduced(e.r);
+  const Plain<float> y = larger<float>(Plain<float>{} - 104.0f, x);
 #ifdef __AVX512F__
-  return __builtin_ia32_scalefps512_mask(p, e.n, p, 0xffff, 4);
+  // y = n ln 2 + r with n in sixteenths: 2^(n - floor(n)) comes from a table that is one register.
+  using Bits = int32_t __attribute__((vector_size(kBytes)));
+  constexpr Plain<float> kPowers = {1.0f,        1.04427378f, 1.09050773f, 1.13878864f, 1.18920712f, 1.24185781f,
+                                    1.29683955f, 1.35425555f, 1.41421356f, 1.47682615f, 1.54221083f, 1.61049033f,
+                                    1.68179283f, 1.75625216f, 1.83400809f, 1.91520656f};
+  constexpr float kRound = 786432.0f;  // 1.5 * 2^19: adding it leaves the nearest sixteenth in the low bits
+  const Plain<float> shifted = y * 1.44269504f + kRound, n = shifted - kRound;
+  const Plain<float> r = (y - n * 0.693147182f) + n * 1.90465421e-9f;
+  const Plain<float> power = __builtin_shuffle(kPowers, reinterpret_cast<Bits>(shifted));
+  const Plain<float> e = power * r * ((r * 0.166666667f + 0.5f) * r + 1.0f) + power;
+  return __builtin_ia32_scalefps512_mask(e, n, e, 0xffff, 4);
 #else
   using Bits = uint32_t __attribute__((vector_size(kBytes)));
-  const Bits large = reinterpret_cast<Bits>(p) + (reinterpret_cast<Bits>(e.shifted) << 23);
-  return reinterpret_cast<Plain<float> >(large) * 2.32830644e-10f + (e.n - e.n);
+  const auto e = reduce_exp<32>(y);  // core/math.h's, a vector at a time
+  const Bits large = reinterpret_cast<Bits>(exp_reduced(e.r)) + (reinterpret_cast<Bits>(e.shifted) << 23);
+  return reinterpret_cast<Plain<float>>(large) * 2.32830644e-10f + (e.n - e.n);
 #endif
 }
 inline Plain<double> exp_nonpositive(Plain<double> x) {
@@ -79,7 +89,7 @@ inline Plain<double> exp_nonpositive(Plain<double> x) {
 
 template <class T>
 struct Elu1 {
-  static Plain<T> phi(Plain<T> x) { return larger<T>(x, Plain<T>{}) + exp_nonpositive(smaller<T>(Plain<T>{}, x)); }
+  static Plain<T> phi(Plain<T> x) { return x > Plain<T>{} ? x + 1 : exp_nonpositive(x); }
   static Plain<T> slope(Plain<T> phi) { return smaller<T>(phi, Plain<T>{} + 1); }
 };
 template <class T>
@@ -146,29 +156,41 @@ void stage_features(const Present& present, FeatureMap map, int64_t n, const T* 
   with_map<T>(map, [&](auto m) { stage(present, n, x, row, out, [m](Plain<T> v) { return m.phi(v); }); });
 }
 
+/// The sums of the lanes of f(r), a vector, for the n rows of a chunk; at most kChunk.
+template <class T, class F>
+void sum_rows(int64_t n, T* out, F f) {
+  Plain<T> v[kLanes<T>] = {};
+  for (int64_t r = 0; r < n; r += kLanes<T>) {
+    for (int64_t i = 0; i < kLanes<T> && r + i < n; ++i) v[i] = f(r + i);
+    at(out + r) = sums<T, kLanes<T>>(v);
+  }
+}
+
 /// Rows that the next chunk will read or write, asked for while this one is computed.
 template <class T>
 class Ahead {
  public:
+  /// Rows of `width` numbers, `row` apart, as many as the range is of.
+  struct Stream {
+    const T* x;
+    int64_t row, width;
+  };
+
   explicit Ahead(const Range& range) : range_(range) {}
-  void add(const T* x, int64_t row, int64_t width) {
-    streams_[count_++] = {x + (range_.first + kChunk * range_.step) * row, range_.step * row, width};
+  void add(const Stream& s) {
+    streams_[count_++] = {s.x + (range_.first + kChunk * range_.step) * s.row, range_.step * s.row, s.width};
   }
   // Always inlined: a function that only prefetches counts as one without effect, and its calls are dropped.
   __attribute__((always_inline)) void part(int64_t i, int64_t n) const {
     for (int s = 0; s < count_; ++s)
       for (int64_t r = kChunk * i / n; r < kChunk * (i + 1) / n; ++r)
         for (int64_t at = 0; at < streams_[s].width; at += 64 / static_cast<int64_t>(sizeof(T)))
-          __builtin_prefetch(streams_[s].first + r * streams_[s].row + at, 0, 2);
+          __builtin_prefetch(streams_[s].x + r * streams_[s].row + at, 0, 2);
   }
 
  private:
-  struct Stream {
-    const T* first;
-    int64_t row, width;
-  };
   const Range& range_;
-  Stream streams_[8];
+  Stream streams_[8];  // of the next chunk
   int count_ = 0;
 };
 

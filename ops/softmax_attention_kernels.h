@@ -6,11 +6,16 @@
 
 namespace linnet {
 
+/// How far before and after its query a key may lie, in steps.
+struct Band {
+  int64_t before, after;
+};
+
 /// Which scores of a tile count. Columns ascend in time.
 struct ScoreTile {
   int64_t rows, columns;
   const int32_t *row_at, *column_at;  // steps of the queries and of the keys
-  bool causal;                        // a key after its query is masked
+  Band band;                          // a key outside of it is masked
   const uint8_t* pairs;               // the whole pair mask, or nullptr
   int64_t pairs_row;
 };

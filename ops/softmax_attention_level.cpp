@@ -41,22 +41,26 @@ T total(int64_t n, const T* x) {
   return sum;
 }
 
-/// How many leading columns the row may look at, pairs aside.
-int64_t causal_columns(const ScoreTile& tile, int64_t r) {
-  int64_t n = tile.columns;
-  if (tile.causal) {
-    while (n > 0 && tile.column_at[n - 1] > tile.row_at[r]) --n;
-  }
+struct Columns {
+  int64_t begin, end;
+};
+
+/// The columns that the row may look at, pairs aside.
+Columns columns_of(const ScoreTile& tile, int64_t r) {
+  const int64_t at = tile.row_at[r];
+  Columns n{0, tile.columns};
+  while (n.end > 0 && tile.column_at[n.end - 1] > at + tile.band.after) --n.end;
+  while (n.begin < n.end && tile.column_at[n.begin] < at - tile.band.before) ++n.begin;
   return n;
 }
 
 /// Puts `value` where the pair mask forbids; returns whether anything is left.
 template <class T>
-bool mask_pairs(const ScoreTile& tile, int64_t r, int64_t n, T* x, T value) {
-  if (!tile.pairs) return n > 0;
+bool mask_pairs(const ScoreTile& tile, int64_t r, Columns n, T* x, T value) {
+  if (!tile.pairs) return n.begin < n.end;
   const uint8_t* pairs = tile.pairs + tile.row_at[r] * tile.pairs_row;
   bool any = false;
-  for (int64_t c = 0; c < n; ++c) {
+  for (int64_t c = n.begin; c < n.end; ++c) {
     const bool counts = pairs[tile.column_at[c]];
     if (!counts) x[c] = value;
     any = any || counts;
@@ -65,24 +69,25 @@ bool mask_pairs(const ScoreTile& tile, int64_t r, int64_t n, T* x, T value) {
 }
 
 template <class T>
-void clear(int64_t begin, int64_t end, T* x) {
-  for (int64_t c = begin; c < end; ++c) x[c] = 0;
+void clear_others(const ScoreTile& tile, Columns n, T* x) {
+  for (int64_t c = 0; c < n.begin; ++c) x[c] = 0;
+  for (int64_t c = n.end; c < tile.columns; ++c) x[c] = 0;
 }
 
 template <class T>
 void forward(const ScoreTile& tile, T* s, T* max, T* sum, T* out, int64_t width) {
   for (int64_t r = 0; r < tile.rows; ++r, s += tile.columns, out += width) {
-    const int64_t n = causal_columns(tile, r);
+    const Columns n = columns_of(tile, r);
     if (!mask_pairs(tile, r, n, s, -static_cast<T>(__builtin_inf()))) {
-      clear(0, tile.columns, s);
+      clear_others(tile, {0, 0}, s);
       continue;
     }
-    const T m = largest(n, s, max[r]);
+    const T m = largest(n.end - n.begin, s + n.begin, max[r]);
     const T shrink = exp_nonpositive(max[r] - m);  // 0 at the first tile, where max is -infinity
-    for (int64_t c = 0; c < n; ++c) s[c] = exp_nonpositive(s[c] - m);
+    for (int64_t c = n.begin; c < n.end; ++c) s[c] = exp_nonpositive(s[c] - m);
     mask_pairs(tile, r, n, s, T(0));
-    clear(n, tile.columns, s);
-    sum[r] = sum[r] * shrink + total(n, s);
+    clear_others(tile, n, s);
+    sum[r] = sum[r] * shrink + total(n.end - n.begin, s + n.begin);
     max[r] = m;
     if (shrink != 1) {
       for (int64_t d = 0; d < width; ++d) out[d] *= shrink;
@@ -93,16 +98,16 @@ void forward(const ScoreTile& tile, T* s, T* max, T* sum, T* out, int64_t width)
 template <class T>
 void backward(const ScoreTile& tile, T* __restrict s, T* __restrict dp, const T* lse, const T* delta) {
   for (int64_t r = 0; r < tile.rows; ++r, s += tile.columns, dp += tile.columns) {
-    const int64_t n = causal_columns(tile, r);
+    const Columns n = columns_of(tile, r);
     const T top = lse[r], mean = delta[r];
-    for (int64_t c = 0; c < n; ++c) {
+    for (int64_t c = n.begin; c < n.end; ++c) {
       s[c] = exp_nonpositive(s[c] - top);
       dp[c] = s[c] * (dp[c] - mean);
     }
     mask_pairs(tile, r, n, s, T(0));
     mask_pairs(tile, r, n, dp, T(0));
-    clear(n, tile.columns, s);
-    clear(n, tile.columns, dp);
+    clear_others(tile, n, s);
+    clear_others(tile, n, dp);
   }
 }
 

@@ -8,7 +8,8 @@ namespace linnet::plain {
 namespace {
 
 bool allowed(const ScoreTile& tile, int64_t r, int64_t c) {
-  if (tile.causal && tile.column_at[c] > tile.row_at[r]) return false;
+  const int64_t distance = int64_t{tile.column_at[c]} - tile.row_at[r];
+  if (distance < -tile.band.before || distance > tile.band.after) return false;
   return !tile.pairs || tile.pairs[tile.row_at[r] * tile.pairs_row + tile.column_at[c]];
 }
 

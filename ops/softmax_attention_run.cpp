@@ -13,7 +13,7 @@ constexpr FloatInstances<SoftmaxAttentionKernels> kernels = LINNET_FLOAT_INSTANC
 
 template <class T>
 ScoreTile score_tile(const Call& call, const Inputs& x, const Tile<T>& q, const Tile<T>& k) {
-  return {q.rows,         k.rows, q.at, k.at, call.causal, x.pairs.defined() ? x.pairs.data<uint8_t>() : nullptr,
+  return {q.rows,         k.rows, q.at, k.at, call.band, x.pairs.defined() ? x.pairs.data<uint8_t>() : nullptr,
           call.sizes.keys};
 }
 
@@ -45,8 +45,9 @@ void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& lse) {
         sum.clear(queries, row);
         std::fill_n(max, kTile, kNone);
         std::fill_n(total, kTile, T(0));
-        for (int64_t column = 0; column < std::ssize(keys); column += kTile) {
-          if (call.causal && keys[static_cast<size_t>(column)] > q.at[q.rows - 1]) break;
+        const int64_t near = first_from(keys, q.at[0] - call.band.before);
+        for (int64_t column = near; column < std::ssize(keys); column += kTile) {
+          if (keys[static_cast<size_t>(column)] > q.at[q.rows - 1] + call.band.after) break;
           k.gather(k_all + call.k.at(b, h), call.k.row, keys, column);
           v.gather(v_all + call.v.at(b, h), call.v.row, keys, column);
           work.score(q, k, work.scores);
@@ -99,9 +100,9 @@ void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Te
         v.gather(v_all + call.v.at(b, h), call.v.row, keys, column);
         gk.clear(keys, column);
         gv.clear(keys, column);
-        for (int64_t row = 0; row < std::ssize(queries); row += kTile) {
-          const int64_t last = std::min<int64_t>(row + kTile, std::ssize(queries)) - 1;
-          if (call.causal && queries[static_cast<size_t>(last)] < k.at[0]) continue;
+        const int64_t near = first_from(queries, k.at[0] - call.band.after);
+        for (int64_t row = near; row < std::ssize(queries); row += kTile) {
+          if (queries[static_cast<size_t>(row)] > k.at[k.rows - 1] + call.band.before) break;
           q.gather(q_all + call.q.at(b, h), call.q.row, queries, row, scale);
           g.gather(g_rows, o.row, queries, row);
           gq.clear(queries, row);
@@ -124,9 +125,9 @@ void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Te
 
 }  // namespace
 
-Call make_call(const AttentionSizes& sizes, const SoftmaxAttentionOptions& options) {
+Call make_call(const AttentionSizes& sizes, const SoftmaxAttentionOptions& options, Band band) {
   const double usual = sizes.dim > 0 ? 1 / std::sqrt(static_cast<double>(sizes.dim)) : 1;
-  return {.sizes = sizes, .q = {}, .k = {}, .v = {}, .causal = options.causal, .scale = options.scale.value_or(usual)};
+  return {.sizes = sizes, .q = {}, .k = {}, .v = {}, .band = band, .scale = options.scale.value_or(usual)};
 }
 
 void read_masks(const char* op, const SoftmaxAttentionOptions& options, const AttentionSizes& n, Inputs& x) {

@@ -15,11 +15,13 @@ namespace {
 
 constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_FLOAT_INSTANCES(attention_step);
 
-/// Room for one more step in one side of the cache; its memory belongs to this cache alone afterwards.
-void make_room(Tensor& side, const Shape& row, int64_t length, const Tensor& like) {
+/// Room for one more step in one side of the cache, unless it has `most`; its memory belongs to this cache alone
+/// afterwards.
+void make_room(Tensor& side, const Shape& row, int64_t length, int64_t most, const Tensor& like) {
   const int64_t capacity = side.defined() ? side.size(1) : 0;
-  if (length < capacity && side.owners() == 1) return;
-  const int64_t wanted = length < capacity ? capacity : std::max<int64_t>(16, 2 * capacity);
+  const bool fits = length < capacity || length == most;
+  if (fits && side.owners() == 1) return;
+  const int64_t wanted = fits ? capacity : std::min(most, std::max<int64_t>(16, 2 * capacity));
   Tensor larger = Tensor::zeros({row[0], wanted, row[1], row[2]}, like.dtype(), like.device());
   if (length > 0) {
     const int64_t width = row[1] * row[2] * size_of(like.dtype());
@@ -45,16 +47,16 @@ void check_cache(const char* op, const char* name, const Tensor& side, const Sha
   check_same_device(op, like, side);
 }
 
-/// Writes a step's rows, x (batch, ..) from `layout`, as step `length` of a side of the cache.
+/// Writes a step's rows, x (batch, ..) from `layout`, as step `slot` of a side of the cache.
 template <class T>
-void append(Tensor& side, const Tensor& x, const RowLayout& layout, int64_t length) {
+void write_step(Tensor& side, const Tensor& x, const RowLayout& layout, int64_t slot) {
   const int64_t batch = side.size(0), heads = side.size(2), width = side.size(3);
   const RowLayout to = rows_of(side.shape());
   const T* source = x.data<T>();
   T* target = side.mutable_data<T>();
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t h = 0; h < heads; ++h) {
-      std::copy_n(source + layout.at(b, h), width, target + to.at(b, h) + length * to.row);
+      std::copy_n(source + layout.at(b, h), width, target + to.at(b, h) + slot * to.row);
     }
   }
 }
@@ -85,8 +87,8 @@ void run_step(const Call& call, const Inputs& x, const KeyValueCache& cache, Ten
 }
 
 /// x holds one step; call's layouts say where.
-void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out,
-          const SoftmaxAttentionOptions& options) {
+void run(const char* op, Call call, Inputs x, KeyValueCache& cache, int64_t& oldest, int64_t most, Tensor& out,
+         const SoftmaxAttentionOptions& options) {
   LINNET_CHECK(!recording(), op, ": changes its cache in place, which a tape cannot replay; use Tape::Pause");
   LINNET_CHECK(!options.pairs, op, ": takes key and query masks, not a pair mask");
   const AttentionSizes& one = call.sizes;
@@ -94,46 +96,64 @@ void step(const char* op, Call call, Inputs x, KeyValueCache& cache, Tensor& out
   check_cache(op, "k", cache.k, k_row, cache.length, x.q);
   check_cache(op, "v", cache.v, v_row, cache.length, x.q);
   make_step_out(op, one, out, x.q);
-  call.sizes.keys = cache.length + 1;
-  call.causal = false;  // all that the cache holds is the past
+  const bool full = cache.length == most;
+  const int64_t slot = full ? oldest : cache.length;
+  call.sizes.keys = full ? most : cache.length + 1;
   read_masks(op, options, call.sizes, x);
-  make_room(cache.k, k_row, cache.length, x.q);
-  make_room(cache.v, v_row, cache.length, x.q);
+  make_room(cache.k, k_row, cache.length, most, x.q);
+  make_room(cache.v, v_row, cache.length, most, x.q);
   Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
   with_float(op, x.q.dtype(), [&]<class T>() {
-    append<T>(cache.k, x.k, call.k, cache.length);
-    append<T>(cache.v, x.v, call.v, cache.length);
+    write_step<T>(cache.k, x.k, call.k, slot);
+    write_step<T>(cache.v, x.v, call.v, slot);
     run_step<T>(call, x, cache, rows);
   });
   if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
-  ++cache.length;
+  cache.length = call.sizes.keys;
+  if (full) oldest = (oldest + 1) % most;
 }
+
+constexpr Band kPast = {kAnywhere, kAnywhere};  // all that a cache holds
 
 }  // namespace
 
-void softmax_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, KeyValueCache& cache, Tensor& out,
-                            const SoftmaxAttentionOptions& options) {
-  const char* op = "softmax_attention_step";
+namespace softmax_attention_run {
+
+void step(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, KeyValueCache& cache, int64_t& oldest,
+          int64_t most, Tensor& out, const SoftmaxAttentionOptions& options) {
   check_defined(op, q, k, v);
-  Call call = make_call(check_attention_step(op, q, k, v), checked(op, options));
+  Call call = make_call(check_attention_step(op, q, k, v), checked(op, options), kPast);
   const AttentionSizes& n = call.sizes;
   call.q = call.k = rows_of({n.batch, 1, n.heads, n.dim});
   call.v = rows_of({n.batch, 1, n.heads, n.value_dim});
-  step(op, call, {q, k, v, {}, {}, {}}, cache, out, options);
+  run(op, call, {q, k, v, {}, {}, {}}, cache, oldest, most, out, options);
 }
 
-void softmax_attention_step_qkv(const Tensor& qkv, KeyValueCache& cache, Tensor& out,
-                                const SoftmaxAttentionOptions& options) {
-  const char* op = "softmax_attention_step_qkv";
+void step_qkv(const char* op, const Tensor& qkv, KeyValueCache& cache, int64_t& oldest, int64_t most, Tensor& out,
+              const SoftmaxAttentionOptions& options) {
   check_defined(op, qkv);
   const Shape& shape = qkv.shape();
   LINNET_CHECK(shape.rank() == 4 && shape[1] == 3, op, ": qkv ", shape, " is not (batch, 3, heads, dim)");
   const Tensor all = qkv.reshape(Shape{shape[0], 1, 3, shape[2], shape[3]});
-  Call call = make_call(check_fused_attention(op, all), checked(op, options));
+  Call call = make_call(check_fused_attention(op, all), checked(op, options), kPast);
   call.q = rows_of_part(all.shape(), 0);
   call.k = rows_of_part(all.shape(), 1);
   call.v = rows_of_part(all.shape(), 2);
-  step(op, call, {all, all, all, {}, {}, {}}, cache, out, options);
+  run(op, call, {all, all, all, {}, {}, {}}, cache, oldest, most, out, options);
+}
+
+}  // namespace softmax_attention_run
+
+void softmax_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, KeyValueCache& cache, Tensor& out,
+                            const SoftmaxAttentionOptions& options) {
+  int64_t oldest = 0;
+  step("softmax_attention_step", q, k, v, cache, oldest, kAnywhere, out, options);
+}
+
+void softmax_attention_step_qkv(const Tensor& qkv, KeyValueCache& cache, Tensor& out,
+                                const SoftmaxAttentionOptions& options) {
+  int64_t oldest = 0;
+  step_qkv("softmax_attention_step_qkv", qkv, cache, oldest, kAnywhere, out, options);
 }
 
 void softmax_attention_query(const Tensor& q, const KeyValueCache& cache, Tensor& out,
@@ -149,8 +169,7 @@ void softmax_attention_query(const Tensor& q, const KeyValueCache& cache, Tensor
   sizes.value_dim = cache.v.size(3);
   check_cache(op, "k", cache.k, {sizes.batch, sizes.heads, sizes.dim}, cache.length, q);
   check_cache(op, "v", cache.v, {sizes.batch, sizes.heads, sizes.value_dim}, cache.length, q);
-  Call call = make_call(sizes, checked(op, options));
-  call.causal = false;
+  Call call = make_call(sizes, checked(op, options), kPast);
   call.q = rows_of({sizes.batch, 1, sizes.heads, sizes.dim});
   make_step_out(op, sizes, out, q);
   Inputs x{q, {}, {}, {}, {}, {}};

@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "linnet/core/kernels.h"
-#include "linnet/ops/softmax_attention_kernels.h"
+#include "linnet/ops/softmax_attention_run.h"
 
 namespace linnet::softmax_attention_run {
-
-constexpr int64_t kTile = 64;  // queries and keys of one tile of scores
 
 using Steps = std::vector<int32_t>;
 
@@ -22,6 +20,11 @@ inline Steps allowed_steps(const Tensor& mask, int64_t b, int64_t time) {
     if (!row || row[t]) steps.push_back(static_cast<int32_t>(t));
   }
   return steps;
+}
+
+/// The index of the first step that is not before `time`.
+inline int64_t first_from(const Steps& steps, int64_t time) {
+  return std::lower_bound(steps.begin(), steps.end(), time) - steps.begin();
 }
 
 /// Rows of q, k, v or a gradient, packed: those that masks let through and no others.

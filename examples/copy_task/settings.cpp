@@ -6,6 +6,8 @@
 #include "linnet/core/error.h"
 #include "linnet/core/threads.h"
 
+using linnet::nn::AttentionKind;
+
 namespace copy_task {
 
 Settings paper_settings() {
@@ -22,13 +24,20 @@ linnet::models::CausalLMOptions Settings::model() const {
           .heads = heads,
           .hidden = 4 * dim,
           .max_time = length,
-          .kind = attention == "linear" ? linnet::nn::AttentionKind::linear : linnet::nn::AttentionKind::softmax};
+          .kind = linnet::nn::attention_kind(attention),
+          .window = window,
+          .feature_map = linnet::nn::feature_map(feature_map)};
 }
 
 void Settings::check() const {
   using example::check_between, example::check_number;
-  LINNET_CHECK(attention == "linear" || attention == "softmax", "--attention ", attention,
-               ": must be linear or softmax");
+  const auto kind = linnet::nn::attention_kind(attention, "--attention");
+  const bool is_linear = kind == AttentionKind::linear, is_local = kind == AttentionKind::local;
+  LINNET_CHECK(kind != AttentionKind::efficient, "--attention efficient: sees what comes later, and cannot write on");
+  LINNET_CHECK(!is_local || window >= 0, "--attention local: wants --window, how many steps back a step looks");
+  LINNET_CHECK(is_local || window == -1, "--window ", window, ": only for --attention local");
+  (void)linnet::nn::feature_map(feature_map, "--feature-map");
+  LINNET_CHECK(is_linear || feature_map == "elu1", "--feature-map ", feature_map, ": only for --attention linear");
   LINNET_CHECK(device == "cpu" || device == "cuda", "--device ", device, ": must be cpu or cuda");
   check_between("--layers", layers, 1, 1000);
   check_between("--heads", heads, 1, INT64_MAX);

@@ -9,7 +9,8 @@
 namespace copy_task {
 
 struct Settings {
-  std::string attention = "linear";
+  std::string attention = "linear", feature_map = "elu1";
+  int64_t window = -1;  ///< of local attention, which has none of its own
   int64_t layers = 2, heads = 4, dim = 64;
   int64_t length = 32, symbols = 10;
   int64_t batch = 32, steps = 4000;
@@ -26,7 +27,10 @@ struct Settings {
 
 template <class S, class F>
 void each_setting(S& settings, F&& f) {
-  f("attention", settings.attention, "linear (default) or softmax");
+  f("attention", settings.attention, "linear (default), softmax or local");
+  f("window", settings.window, "how many steps back local attention looks");
+  f("feature_map", settings.feature_map,
+    "of linear attention: elu1 (default), relu, squared_relu, polynomial, fourier or favor");
   f("layers", settings.layers, "transformer blocks (default 2)");
   f("heads", settings.heads, "attention heads (default 4)");
   f("dim", settings.dim, "width of the model; the feed-forward part has four times as much (default 64)");

@@ -46,7 +46,8 @@ void RunDirectory::check_unused(const Json& settings) const {
         "tokenizer.model", "characters.txt", "model.safetensors", "curve.svg", "summary.json"}) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(file(name), ignored))) continue;
-    if (name == std::string("settings.json") && are_alike(file(name), settings)) continue;
+    const bool by_a_start = name == std::string("settings.json") || name == std::string("tokenizer.model");
+    if (by_a_start && are_alike(file("settings.json"), settings)) continue;
     linnet::fail(file(name), ": is there already, and a run would overwrite it; give --out another folder");
   }
 }

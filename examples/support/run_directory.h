@@ -12,7 +12,7 @@ class RunDirectory {
  public:
   /// Makes the folder (and those above it), locks it and writes settings.json. Throws Error where it cannot, where
   /// another program has it locked, and where a file of a run is there already: nothing is overwritten but the settings
-  /// of a run that ended before its first checkpoint.
+  /// and the tokenizer of a run that ended before its first checkpoint.
   static RunDirectory create(const std::string& path, const Json& settings);
   /// A folder that holds a run; throws Error, with what to do, where there is none.
   static RunDirectory open(const std::string& path);

@@ -16,7 +16,14 @@ done
 refused '--batch 9999999999999: must be at most' copy_task --batch 9999999999999 --out out
 refused '--dim 30: must be a multiple of --heads 4' copy_task --dim 30 --out out
 refused '--length 5: must be at least 6' copy_task --length 5 --out out
-refused '--attention magic: must be linear or softmax' copy_task --attention magic --out out
+refused '--attention magic: must be linear, softmax, local or efficient$' copy_task --attention magic --out out
+refused '--attention efficient: sees what comes later' copy_task --attention efficient --out out
+refused '--attention local: wants --window' copy_task --attention local --out out
+refused '--attention local: wants --window' copy_task --attention local --window -3 --out out
+refused '--window 99999999999999999999: must be a whole number' copy_task --window 99999999999999999999 --out out
+refused '--window 4: only for --attention local' copy_task --window 4 --out out
+refused '--feature-map magic: must be elu1, relu, .* or favor$' copy_task --feature-map magic --out out
+refused '--feature-map relu: only for --attention linear' copy_task --feature-map relu --attention softmax --out out
 refused '--device tpu: must be cpu or cuda' copy_task --device tpu --out out
 refused '--lr -1: must be above 0' copy_task --lr -1 --out out
 refused '--lr 0: must be above 0' copy_task --lr 0 --out out

@@ -2,8 +2,9 @@
 source "$(dirname "$0")/common.sh"
 keys='accuracy attention loss peak_bytes seconds seed steps threads tokens_per_second'
 
-for attention in linear softmax; do
-  runs copy_task "${small[@]}" --attention $attention --steps 45 --out $attention
+for kind in linear softmax 'local --window 8' 'linear --feature-map favor'; do
+  attention=${kind// /_}
+  runs copy_task "${small[@]}" --attention $kind --steps 45 --out "$attention"
   grep -q '^step ' log || fail "no progress in a pipe"
   grep -q $'[\r\x1b]' log && fail "a pipe gets plain lines"
   grep -q 'largest difference between recurrent and parallel logits' log || fail "no recurrent copies"

@@ -47,6 +47,13 @@ rm spoilt/train.* && yes '' | head -n 9 | tee spoilt/train.en >spoilt/train.de &
 runs translate --data spoilt "${small[@]}" --epochs 1 --out run
 grep -q '300 pairs to train on (1 with an empty side and 1 too long left out)' log || { cat log; fail "what was left out"; }
 
+# A run that ended before its first checkpoint, for want of room, may be started again in the same folder.
+limited() { (ulimit -f $(($(wc -c <run/tokenizer.model) / 1024 + 16)) && translate "$@"); }
+refused 'early/checkpoint' limited --data data "${shape[@]}" --vocab 60 --dim 64 --epochs 1 --out early
+[ "$(ls -A early | tr '\n' ' ')" = 'settings.json tokenizer.model ' ] || fail "it left $(ls -A early)"
+runs translate "${tiny[@]}" --epochs 1 --out early
+refused 'early: holds a run already' translate "${tiny[@]}" --epochs 1 --out early
+
 # What is given to translate: every line gets one back.
 { echo 'one two'; printf 'bad \xff line\n'; echo; echo 'žluťoučký 🐦 unknown words \t'; printf 'six\r\n'; printf 'no end'; } >lines
 by_input() { translate --from run <lines; }

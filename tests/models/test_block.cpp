@@ -6,6 +6,7 @@
 #include "linnet/autograd/tape.h"
 #include "linnet/ops/elementwise.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/close.h"
 #include "support/modules.h"
 
@@ -15,21 +16,25 @@ using test::deviation;
 
 namespace {
 
-constexpr AttentionKind kKinds[] = {AttentionKind::linear, AttentionKind::softmax};
-
 struct Net : nn::Model {
   models::Block block;
   explicit Net(const models::BlockOptions& options) : block(*this, "block", options) { test::randomise(*this, 0.5); }
 };
 
-/// Calls f(options) for both kinds, pre- and post-norm.
+/// Calls f(options) for each kind that can be causal, pre- and post-norm.
 template <class F>
 void for_each_block(const F& f) {
-  for (const AttentionKind kind : kKinds) {
+  for (const AttentionKind kind : test::kCausalKinds) {
     for (const bool pre_norm : {true, false}) {
       CAPTURE(nn::name(kind));
       CAPTURE(pre_norm);
-      f(models::BlockOptions{.dim = 8, .heads = 2, .hidden = 12, .causal = true, .kind = kind, .pre_norm = pre_norm});
+      f(models::BlockOptions{.dim = 8,
+                             .heads = 2,
+                             .hidden = 12,
+                             .causal = true,
+                             .kind = kind,
+                             .window = test::kWindow,
+                             .pre_norm = pre_norm});
     }
   }
 }
@@ -123,6 +128,8 @@ TEST_CASE("block: errors say where in the model they arose") {
   nn::Model root;
   CHECK(test::message_of([&] { models::Block(root, "layer", {.dim = 10, .heads = 4}); }) ==
         "Attention layer.attention: dim 10 cannot be divided among 4 heads");
+  CHECK(test::message_of([&] { models::Block(root, "layer", {.dim = 8, .heads = 4, .kind = AttentionKind::local}); }) ==
+        "Attention layer.attention: local attention with window -1 given, 0 or more wanted; set .window");
   CHECK(test::message_of([&] { models::Block(root, "layer", {.dim = 8, .heads = 4, .dropout = 2}); }) ==
         "Dropout layer.feed_forward.dropout: p 2 is not a probability, 0 .. 1 wanted");
 }

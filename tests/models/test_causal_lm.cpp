@@ -6,6 +6,7 @@
 #include "linnet/core/safetensors.h"
 #include "linnet/ops/cross_entropy.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/close.h"
 #include "support/modules.h"
 
@@ -28,13 +29,14 @@ CausalLMOptions small(AttentionKind kind = AttentionKind::linear, bool pre_norm 
           .hidden = 12,
           .max_time = 32,
           .kind = kind,
+          .window = 16,  // which two layers carry over all steps of the tests
           .pre_norm = pre_norm,
           .positions = positions};
 }
 
 template <class F>
 void for_each_model(const F& f) {
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
+  for (const AttentionKind kind : test::kCausalKinds) {
     for (const bool pre_norm : {true, false}) {
       for (const auto positions : {models::Positions::learned, models::Positions::sinusoidal}) {
         CAPTURE(nn::name(kind));
@@ -216,6 +218,29 @@ TEST_CASE("language model: bad input is an error before anything changes") {
   CHECK(state.position == 32);
 }
 
+TEST_CASE("language model: every feature map runs step by step as it does at once, and its projections are saved") {
+  test::TemporaryFile file("lm_features.safetensors");
+  const Tensor tokens = test::tokens({2, 20}, 11);
+  for (const auto& each : test::feature_cases()) {
+    CAPTURE(each.name);
+    CausalLMOptions options = small();
+    options.feature_map = each.features;
+    options.eps = each.eps;
+    CausalLM net(options);
+    test::randomise(net, 0.4);
+    const Tensor logits = net(tokens).value();
+    auto state = net.make_state(2);
+    for (int64_t t = 0; t < 20; ++t)
+      CHECK(deviation(net.step(time_step(tokens, t), state), time_step(logits, t)) < 1e-5);
+    save_safetensors(file.path(), net.state_dict());
+    Generator generator{7, 0, 0};
+    nn::redraw_features(net, generator);
+    CHECK(test::same_bits(net(tokens).value(), logits) == net.named_buffers().empty());
+    net.load_state_dict(load_safetensors(file.path()));
+    CHECK(test::same_bits(net(tokens).value(), logits));
+  }
+}
+
 TEST_CASE("language model: max_time is a must for learned positions and a choice for sinusoidal ones") {
   CausalLMOptions options = small();
   options.max_time = 0;
@@ -226,4 +251,9 @@ TEST_CASE("language model: max_time is a must for learned positions and a choice
   options.heads = 3;
   CHECK(message_of([&] { CausalLM bad(options); }) ==
         "Attention stack.blocks.0.attention: dim 8 cannot be divided among 3 heads");
+  options.heads = 2;
+  options.kind = AttentionKind::efficient;
+  CHECK(message_of([&] { CausalLM bad(options); }) ==
+        "Attention stack.blocks.0.attention: efficient attention cannot be causal, since its softmax over positions "
+        "sees all keys at once; linear attention can");
 }

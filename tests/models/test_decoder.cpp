@@ -21,11 +21,14 @@ namespace {
 struct Net : nn::Model {
   models::Decoder decoder;
   Net(AttentionKind kind, AttentionKind cross, bool pre_norm, int64_t layers = 2)
-      : decoder(*this, "decoder",
-                {.layers = layers,
-                 .block = {.block = {.dim = 8, .heads = 2, .hidden = 12, .kind = kind, .pre_norm = pre_norm},
-                           .memory_dim = 6,
-                           .cross_kind = cross}}) {
+      : decoder(
+            *this, "decoder",
+            {.layers = layers,
+             .block = {
+                 .block =
+                     {.dim = 8, .heads = 2, .hidden = 12, .kind = kind, .window = test::kWindow, .pre_norm = pre_norm},
+                 .memory_dim = 6,
+                 .cross_kind = cross}}) {
     test::randomise(*this, 0.4);
   }
 };
@@ -56,10 +59,11 @@ TEST_CASE("decoder block: pre-norm and post-norm are what they say") {
 TEST_CASE("decoder block: gradients of both inputs and of every parameter, in f64") {
   for_each_decoder([](AttentionKind kind, AttentionKind cross, bool pre_norm) {
     nn::Model root;
-    models::DecoderBlock block(root, "block",
-                               {.block = {.dim = 4, .heads = 2, .hidden = 3, .kind = kind, .pre_norm = pre_norm},
-                                .memory_dim = 3,
-                                .cross_kind = cross});
+    models::DecoderBlock block(
+        root, "block",
+        {.block = {.dim = 4, .heads = 2, .hidden = 3, .kind = kind, .window = test::kWindow, .pre_norm = pre_norm},
+         .memory_dim = 3,
+         .cross_kind = cross});
     test::randomise(root, 0.5);
     root.to(Dtype::f64);
     auto& b = block;

@@ -35,6 +35,7 @@ EncoderDecoderOptions small(AttentionKind kind = AttentionKind::linear, Attentio
           .max_source_time = 30,
           .kind = kind,
           .cross_kind = cross,
+          .window = 7,  // which two layers carry over all steps of the tests
           .pre_norm = pre_norm,
           .positions = positions};
 }
@@ -110,6 +111,25 @@ TEST_CASE("encoder-decoder: the recurrent form equals the parallel one; a state 
       CHECK(deviation(net.step(time_step(target, t).slice(1, 2), last), now.slice(1, 2)) < 1e-5);
     }
   });
+}
+
+TEST_CASE("encoder-decoder: the target's attention to itself may be of another kind than the source's") {
+  EncoderDecoderOptions options = small(AttentionKind::efficient, AttentionKind::efficient);
+  CHECK(message_of([&] { EncoderDecoder bad(options); }) ==
+        "Attention decoder.blocks.0.attention: efficient attention cannot be causal, since its softmax over positions "
+        "sees all keys at once; linear attention can");
+  for (const AttentionKind kind : test::kCausalKinds) {
+    options.decoder_kind = kind;
+    EncoderDecoder net(options);
+    test::randomise(net, 0.4);
+    const Tensor source = test::tokens({2, 9}, 7), target = test::tokens({2, 12}, 11);
+    const KeyMask keys = KeyMask::lengths({9, 4});
+    const Tensor logits = net(source, &keys, target).value();
+    auto state = net.make_state(source, &keys);
+    CHECK(state.decoder.layers[0].self.kind == kind);
+    for (int64_t t = 0; t < 12; ++t)
+      CHECK(deviation(net.step(time_step(target, t), state), time_step(logits, t)) < 1e-5);
+  }
 }
 
 TEST_CASE("encoder-decoder: a padded source gives what it gives alone; samples do not see each other") {

@@ -13,6 +13,7 @@
 #include "linnet/models/encoder_decoder.h"
 #include "linnet/ops/compare.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/modules.h"
 
 namespace {
@@ -61,10 +62,10 @@ struct Asked {
 };
 Asked asked() { return {news, memory_stats().requested}; }
 
-/// Calls f with models of both attentions, pre- and post-norm, with both kinds of positions.
+/// Calls f with models of each attention, pre- and post-norm, with both kinds of positions.
 template <class F>
 void for_each_model(const F& f) {
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
+  for (const AttentionKind kind : test::kCausalKinds) {
     for (const bool pre_norm : {true, false}) {
       CAPTURE(nn::name(kind));
       CAPTURE(pre_norm);
@@ -74,6 +75,7 @@ void for_each_model(const F& f) {
                     .heads = 2,
                     .max_time = 200,
                     .kind = kind,
+                    .window = test::kWindow,
                     .pre_norm = pre_norm,
                     .positions = pre_norm ? models::Positions::learned : models::Positions::sinusoidal});
       test::randomise(net);

@@ -4,33 +4,41 @@
 
 #include "linnet/core/safetensors.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/close.h"
 #include "support/modules.h"
 
 using namespace linnet;
 using nn::AttentionKind;
+using test::AttentionCase;
 using test::deviation;
 
 namespace {
 
 struct Net : nn::Model {
   models::Stack stack;
-  Net(AttentionKind kind, bool pre_norm, bool causal = true)
+  Net(const AttentionCase& each, bool pre_norm, bool causal = true)
       : stack(*this, "stack",
               {.layers = 3,
-               .block = {.dim = 8, .heads = 2, .hidden = 12, .causal = causal, .kind = kind, .pre_norm = pre_norm}}) {
-    test::randomise(*this, 0.4);
+               .block = {.dim = 8,
+                         .heads = 2,
+                         .hidden = 12,
+                         .causal = causal,
+                         .kind = each.kind,
+                         .window = test::kWindow,
+                         .pre_norm = pre_norm,
+                         .eps = each.eps,
+                         .feature_map = each.features}}) {
+    test::randomise(*this, each.weights);
   }
+  Net(AttentionKind kind, bool pre_norm) : Net(AttentionCase{nn::name(kind), kind}, pre_norm) {}
 };
 
 template <class F>
 void for_each_stack(const F& f) {
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
-    for (const bool pre_norm : {true, false}) {
-      CAPTURE(nn::name(kind));
-      CAPTURE(pre_norm);
-      f(kind, pre_norm);
-    }
+  for (const bool pre_norm : {true, false}) {
+    CAPTURE(pre_norm);
+    test::for_each_causal([&](const AttentionCase& each) { f(each, pre_norm); });
   }
 }
 
@@ -38,8 +46,8 @@ void for_each_stack(const F& f) {
 
 TEST_CASE("stack: the recurrent form equals the parallel one; a state can be copied, saved and chosen from") {
   test::TemporaryFile file("stack_state.safetensors");
-  for_each_stack([&](AttentionKind kind, bool pre_norm) {
-    Net net(kind, pre_norm);
+  for_each_stack([&](const AttentionCase& each, bool pre_norm) {
+    Net net(each, pre_norm);
     const Tensor x = test::normal({2, 18, 8}), other = test::normal({2, 18, 8}, 9);
     const Tensor y = net.stack(x).value();
     auto state = net.stack.make_state(2);
@@ -72,9 +80,9 @@ TEST_CASE("stack: a last norm where pre-norm, none where post-norm") {
 
 TEST_CASE("stack: a padded sample gives what it gives alone") {
   const KeyMask keys = KeyMask::lengths({7, 3});
-  for_each_stack([&](AttentionKind kind, bool pre_norm) {
+  for_each_stack([&](const AttentionCase& each, bool pre_norm) {
     for (const bool causal : {true, false}) {
-      Net net(kind, pre_norm, causal);
+      Net net(each, pre_norm, causal);
       const Tensor x = test::normal({2, 7, 8});
       const Tensor y = net.stack(x, &keys).value();
       CHECK(deviation(test::sample(y, 1, 3), net.stack(test::sample(x, 1, 3)).value()) < 1e-5);
@@ -95,7 +103,7 @@ TEST_CASE("stack: a state of another depth is an error, before anything changes"
 }
 
 TEST_CASE("stack: a step whose state does not fit advances no layer") {
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
+  for (const AttentionKind kind : test::kCausalKinds) {
     Net net(kind, true);
     auto state = net.stack.make_state(1);
     state.layers[1] = net.stack.make_state(2).layers[1];
@@ -104,7 +112,7 @@ TEST_CASE("stack: a step whose state does not fit advances no layer") {
     if (kind == AttentionKind::linear) {
       for (float z : state.layers[0].linear.z.value().to_vector<float>()) CHECK(z == 0);
     } else {
-      CHECK(state.layers[0].softmax.length == 0);
+      CHECK(state.layers[0].cache().length == 0);
     }
   }
 }

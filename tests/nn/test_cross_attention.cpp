@@ -6,27 +6,36 @@
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
 #include "linnet/core/safetensors.h"
+#include "linnet/ops/efficient_attention.h"
 #include "linnet/ops/shape_ops.h"
 #include "support/arrays.h"
+#include "support/attention_kinds.h"
 #include "support/close.h"
 #include "support/modules.h"
 
 using namespace linnet;
 using nn::AttentionKind;
+using test::AttentionCase;
 using test::deviation;
+using test::for_each_cross;
 using test::message_of;
 using test::time_step;
 
 namespace {
 
-constexpr AttentionKind kKinds[] = {AttentionKind::linear, AttentionKind::softmax};
-
 struct Net : nn::Model {
   nn::CrossAttention cross;
-  explicit Net(AttentionKind kind, double std = 0.5)
-      : cross(*this, "cross", {.dim = 12, .heads = 3, .memory_dim = 10, .kind = kind}) {
-    test::randomise(*this, std);
+  explicit Net(const AttentionCase& each)
+      : cross(*this, "cross",
+              {.dim = 12,
+               .heads = 3,
+               .memory_dim = 10,
+               .kind = each.kind,
+               .eps = each.eps,
+               .feature_map = each.features}) {
+    test::randomise(*this, each.weights);
   }
+  explicit Net(AttentionKind kind) : Net(AttentionCase{nn::name(kind), kind}) {}
 };
 
 /// All queries of x, one after the other.
@@ -39,9 +48,8 @@ Tensor steps(const nn::CrossAttention& cross, const Tensor& x, const nn::CrossSt
 }  // namespace
 
 TEST_CASE("cross attention: it is out(op(q(x), kv(memory))), head by head") {
-  for (const AttentionKind kind : kKinds) {
-    CAPTURE(nn::name(kind));
-    Net net(kind);
+  for_each_cross([&](const AttentionCase& each) {
+    Net net(each);
     CHECK(net.cross.q.weight.shape() == Shape{12, 12});
     CHECK(net.cross.kv.weight.shape() == Shape{24, 10});
     CHECK(net.state_dict().has("cross.kv.bias"));
@@ -49,16 +57,21 @@ TEST_CASE("cross attention: it is out(op(q(x), kv(memory))), head by head") {
     const std::vector<Variable> kv = split(net.cross.kv(memory), 2, -1);
     const Variable q = reshape(net.cross.q(x), {2, 5, 3, 4}), k = reshape(kv[0], {2, 7, 3, 4}),
                    v = reshape(kv[1], {2, 7, 3, 4});
-    const Variable o = kind == AttentionKind::linear ? linear_attention(q, k, v) : softmax_attention(q, k, v);
-    CHECK(deviation(net.cross(x, memory).value(), net.cross.out(reshape(o, {2, 5, 12})).value()) < 1e-6);
-  }
+    const auto op = [&]() -> Variable {
+      if (each.kind == AttentionKind::softmax) return softmax_attention(q, k, v);
+      if (each.kind == AttentionKind::efficient) return efficient_attention(q, k, v);
+      if (!net.cross.features) return linear_attention(q, k, v);
+      return linear_attention(net.cross.features->of_queries(q), net.cross.features->of_keys(k), v,
+                              {.feature_map = FeatureMap::identity, .eps = each.eps});
+    };
+    CHECK(deviation(net.cross(x, memory).value(), net.cross.out(reshape(op(), {2, 5, 12})).value()) < 1e-6);
+  });
 }
 
 TEST_CASE("cross attention: its weights are those that its output is made with") {
   const KeyMask keys = KeyMask::lengths({7, 3});
-  for (const AttentionKind kind : kKinds) {
-    CAPTURE(nn::name(kind));
-    Net net(kind);
+  for_each_cross([&](const AttentionCase& each) {
+    Net net(each);
     const Tensor x = test::normal({2, 5, 12}), memory = test::normal({2, 7, 10}, 4);
     const Tensor weights = net.cross.weights(x, memory, &keys);
     CHECK(weights.shape() == Shape{2, 5, 3, 7});
@@ -71,29 +84,27 @@ TEST_CASE("cross attention: its weights are those that its output is made with")
     CHECK(message_of([&] { net.cross.weights(x, memory); }) ==
           "CrossAttention cross: weights is not recorded, and gradients would be lost; call it outside of the Tape's "
           "scope or under Tape::Pause");
-  }
+  });
 }
 
 TEST_CASE("cross attention: the recurrent form equals the parallel one, with and without padding") {
   const KeyMask keys = KeyMask::lengths({19, 6, 0});
-  for (const AttentionKind kind : kKinds) {
+  for_each_cross([&](const AttentionCase& each) {
     for (const KeyMask* mask : {static_cast<const KeyMask*>(nullptr), &keys}) {
-      CAPTURE(nn::name(kind));
       CAPTURE(mask != nullptr);
-      Net net(kind);
+      Net net(each);
       const Tensor x = test::normal({3, 9, 12}), memory = test::normal({3, 19, 10}, 4);
       const nn::CrossState state = net.cross.encode(memory, mask);
       CHECK(deviation(steps(net.cross, x, state), net.cross(x, memory, mask).value()) < 1e-5);
     }
-  }
+  });
 }
 
 TEST_CASE("cross attention: a padded memory gives what it gives alone; NaN in the padding changes nothing") {
   const std::vector<int32_t> lengths{9, 4, 1};
   const KeyMask keys = KeyMask::lengths(lengths);
-  for (const AttentionKind kind : kKinds) {
-    CAPTURE(nn::name(kind));
-    Net net(kind);
+  for_each_cross([&](const AttentionCase& each) {
+    Net net(each);
     const Tensor x = test::normal({3, 6, 12});
     Tensor memory = test::normal({3, 9, 10}, 4);
     memory.slice(1, 2).reshape({9, 10}).slice(4, 9).fill(std::nan(""));
@@ -105,15 +116,16 @@ TEST_CASE("cross attention: a padded memory gives what it gives alone; NaN in th
       CHECK(deviation(y.slice(b, b + 1), wanted) < 1e-5);
       CHECK(deviation(by_steps.slice(b, b + 1), wanted) < 1e-5);
     }
-  }
+  });
 }
 
 TEST_CASE("cross attention: gradients of both inputs and of every parameter, a sample with no key included") {
   const KeyMask keys = KeyMask::lengths({4, 0});
-  for (const AttentionKind kind : kKinds) {
-    CAPTURE(nn::name(kind));
+  for_each_cross([&](const AttentionCase& each) {
     nn::Model root;
-    nn::CrossAttention cross(root, "cross", {.dim = 4, .heads = 2, .memory_dim = 3, .kind = kind});
+    nn::CrossAttention cross(
+        root, "cross",
+        {.dim = 4, .heads = 2, .memory_dim = 3, .kind = each.kind, .eps = each.eps, .feature_map = each.features});
     test::randomise(root, 0.5);
     root.to(Dtype::f64);
     const std::vector<Variable*> used{&cross.q.weight, &cross.q.bias,     &cross.kv.weight,
@@ -127,7 +139,7 @@ TEST_CASE("cross attention: gradients of both inputs and of every parameter, a s
           return cross(leaves[0], leaves[1], &keys);
         },
         inputs));
-  }
+  });
 }
 
 TEST_CASE("cross attention: the state of linear kind does not grow with the memory") {
@@ -143,9 +155,8 @@ TEST_CASE("cross attention: the state of linear kind does not grow with the memo
 TEST_CASE("cross attention: a state can be saved, chosen from, and is not changed by steps") {
   test::TemporaryFile file("cross_state.safetensors");
   const KeyMask keys = KeyMask::lengths({8, 3});
-  for (const AttentionKind kind : kKinds) {
-    CAPTURE(nn::name(kind));
-    Net net(kind);
+  for_each_cross([&](const AttentionCase& each) {
+    Net net(each);
     const Tensor x = test::normal({2, 4, 12}), memory = test::normal({2, 8, 10}, 4);
     const nn::CrossState state = net.cross.encode(memory, &keys);
     const Tensor y = steps(net.cross, x, state);
@@ -167,7 +178,7 @@ TEST_CASE("cross attention: a state can be saved, chosen from, and is not change
     StateDict more = state.state_dict();
     more.set("x", memory);
     CHECK_THROWS_WITH(loaded.load_state_dict(more), doctest::Contains("unexpected: x"));
-  }
+  });
   Net net(AttentionKind::softmax);
   nn::CrossState state = net.cross.encode(test::normal({2, 8, 10}), &keys);
   StateDict wrong = net.cross.encode(test::normal({2, 8, 10})).state_dict();
@@ -177,16 +188,15 @@ TEST_CASE("cross attention: a state can be saved, chosen from, and is not change
 }
 
 TEST_CASE("cross attention: empty batches, queries and memories") {
-  for (const AttentionKind kind : kKinds) {
-    CAPTURE(nn::name(kind));
-    Net net(kind);
+  for_each_cross([&](const AttentionCase& each) {
+    Net net(each);
     CHECK(net.cross(Tensor::zeros({0, 3, 12}), Tensor::zeros({0, 5, 10})).shape() == Shape{0, 3, 12});
     CHECK(net.cross(Tensor::zeros({2, 0, 12}), Tensor::zeros({2, 5, 10})).shape() == Shape{2, 0, 12});
     const Tensor none = Tensor::zeros({2, 0, 10}), x = test::normal({2, 3, 12});
     const Tensor y = net.cross(x, none).value();  // the heads give 0: the bias is left
     CHECK(deviation(time_step(y, 1), broadcast_to(net.cross.out.bias, {2, 12}).value()) == 0);
     CHECK(deviation(steps(net.cross, x, net.cross.encode(none)), y) < 1e-6);
-  }
+  });
 }
 
 TEST_CASE("cross attention: errors name the layer") {
@@ -194,6 +204,9 @@ TEST_CASE("cross attention: errors name the layer") {
   const Tensor x = Tensor::zeros({2, 3, 12}), memory = Tensor::zeros({2, 5, 10});
   CHECK(message_of([&] { nn::CrossAttention(net, "bad", {.dim = 10, .heads = 4}); }) ==
         "CrossAttention bad: dim 10 cannot be divided among 4 heads");
+  CHECK(message_of([&] { nn::CrossAttention(net, "bad", {.dim = 4, .heads = 2, .kind = AttentionKind::local}); }) ==
+        "CrossAttention bad: local attention given, whose window is of steps of one sequence; linear, softmax or "
+        "efficient wanted");
   CHECK_THROWS_WITH(nn::CrossAttention(net, "bad", {.dim = int64_t{1} << 62, .heads = 2}),
                     doctest::Contains("CrossAttention bad"));
   CHECK(message_of([&] {

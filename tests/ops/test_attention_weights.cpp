@@ -70,6 +70,14 @@ TEST_CASE("attention weights: rows sum to 1, and weights times v are the attenti
   });
 }
 
+TEST_CASE("attention weights: efficient attention's times v are its output") {
+  for_each_size(false, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    const EfficientAttentionOptions options{.keys = &kKeys};
+    CHECK(deviation(weighted(attention_weights(q, k, options), v), efficient_attention(q, k, v, options).value()) <
+          1e-5);
+  });
+}
+
 TEST_CASE("attention weights: by hand, for one query and two keys") {
   const Tensor q = Tensor::from<float>({1}, {1, 1, 1, 1}), k = Tensor::from<float>({0, 2}, {1, 2, 1, 1});
   // phi(1) = 2; phi(0) = 1 and phi(2) = 3

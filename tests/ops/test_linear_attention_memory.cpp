@@ -50,7 +50,7 @@ TEST_CASE("backward of causal linear attention asks for a + b N bytes: the gradi
     for (int64_t time : times) bytes.push_back(measure(time, fused));
     const double a = bytes[0].peak - gradients * 4096;
     CHECK(a >= 0);
-    CHECK(a < 1024 * gradients);  // a few states
+    CHECK(a < 2048 * gradients);  // a few states, and of each head a piece as it was staged
     for (size_t i = 0; i < times.size(); ++i) {
       const int64_t states = times[i] / 2048 - 1;
       CHECK(bytes[i].peak == a + gradients * static_cast<double>(times[i]));

@@ -23,6 +23,7 @@ TEST_CASE("an op names itself where an input is undefined") {
   const Variable heads = Tensor::zeros({1, 2, 1, 4}), one = Tensor::zeros({1, 1, 4});
   LinearState state;
   KeyValueCache cache;
+  LocalCache local;
   Tensor out;
   const Case cases[] = {
 #define LINNET_ROW(Functor, name, needs) {#name, [](const Variable& n) { name(n); }},
@@ -98,6 +99,35 @@ TEST_CASE("an op names itself where an input is undefined") {
       {"softmax_attention_qkv", [](const Variable& n) { softmax_attention_qkv(n); }},
       {"softmax_attention_step", [&](const Variable& n) { softmax_attention_step(n, one, one, cache, out); }},
       {"softmax_attention_step_qkv", [&](const Variable& n) { softmax_attention_step_qkv(n, cache, out); }},
+      {"local_attention", [&](const Variable& n) { local_attention(heads, n, heads, {.window = 1}); }},
+      {"local_attention_qkv", [](const Variable& n) { local_attention_qkv(n, {.window = 1}); }},
+      {"local_attention_step",
+       [&](const Variable& n) { local_attention_step(one, one, n, local, out, {.window = 1}); }},
+      {"local_attention_step_qkv", [&](const Variable& n) { local_attention_step_qkv(n, local, out, {.window = 1}); }},
+      {"efficient_attention", [&](const Variable& n) { efficient_attention(heads, heads, n); }},
+      {"efficient_attention_qkv", [](const Variable& n) { efficient_attention_qkv(n); }},
+      {"lsh_hashes",
+       [](const Variable&) {
+         Generator generator;
+         lsh_hashes({}, 2, 1, generator);
+       }},
+      {"lsh_attention", [&](const Variable& n) { lsh_attention(heads, n, heads, {.buckets = 2, .chunk = 1}); }},
+      {"lsh_attention_qkv", [](const Variable& n) { lsh_attention_qkv(n, {.buckets = 2, .chunk = 1}); }},
+      {"lsh_attention_shared", [&](const Variable& n) { lsh_attention_shared(n, heads, {.buckets = 2, .chunk = 1}); }},
+      {"query_clusters",
+       [](const Variable&) {
+         Generator generator;
+         query_clusters({}, {.clusters = 1}, generator);
+       }},
+      {"clustered_attention", [&](const Variable& n) { clustered_attention(heads, heads, n, {.clusters = 1}); }},
+      {"clustered_attention_qkv", [](const Variable& n) { clustered_attention_qkv(n, {.clusters = 1}); }},
+      {"squared_relu", [](const Variable& n) { squared_relu(n); }},
+      {"polynomial_features", [](const Variable& n) { polynomial_features(n); }},
+      {"fourier_features", [&](const Variable& n) { fourier_features(n, x.value()); }},
+      {"favor_features",
+       [](const Variable&) {
+         favor_features(Tensor::zeros({2, 2}), {});
+       }},
       {"backward", [](const Variable& n) { Tape().backward(n); }},
   };
   for (const auto& [op, call] : cases) {

@@ -1,17 +1,84 @@
-// What tests of decoders go through: every kind of attention to themselves and to a memory, pre- and post-norm.
+// What tests of layers and models go through: every kind of attention, to themselves and to a memory, linear attention
+// with every feature map, pre- and post-norm.
 #pragma once
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 #include "linnet/nn/attention.h"
+#include "linnet/ops/elementwise.h"
+#include "linnet/ops/shape_ops.h"
 
 namespace linnet::test {
+
+constexpr int64_t kWindow = 3;  // of local attention; the other kinds do not look at it
+constexpr nn::AttentionKind kCausalKinds[] = {nn::AttentionKind::linear, nn::AttentionKind::softmax,
+                                              nn::AttentionKind::local};
+constexpr nn::AttentionKind kCrossKinds[] = {nn::AttentionKind::linear, nn::AttentionKind::softmax,
+                                             nn::AttentionKind::efficient};
+
+struct AttentionCase {
+  std::string name;
+  nn::AttentionKind kind;
+  nn::Features features = {};
+  double eps = 0, weights = 0.5;  // the weights' standard deviation
+};
+
+/// Linear attention with each feature map that is not fused. Where features may be negative, their options keep the
+/// denominators away from 0, so that no rounding is made large.
+inline std::vector<AttentionCase> feature_cases() {
+  const auto own = [](const Variable& x) { return concat({exp(x), exp(-x)}, -1); };  // 2 D features
+  constexpr auto kLinear = nn::AttentionKind::linear;
+  return {{"squared_relu", kLinear, nn::Features::squared_relu()},
+          {"polynomial", kLinear, nn::Features::polynomial(), 1},
+          {"fourier", kLinear, nn::Features::fourier(256), 0, 0.15},
+          {"favor", kLinear, nn::Features::favor(10)},
+          {"own", kLinear, nn::Features::own(own)}};
+}
+
+/// These kinds, and linear attention with each feature map.
+template <size_t n>
+std::vector<AttentionCase> with_features(const nn::AttentionKind (&kinds)[n]) {
+  std::vector<AttentionCase> cases = feature_cases();
+  for (const nn::AttentionKind kind : kinds) cases.push_back({nn::name(kind), kind});
+  return cases;
+}
+
+/// Calls f(case) for all that can be causal.
+template <class F>
+void for_each_causal(const F& f) {
+  for (const AttentionCase& each : with_features(kCausalKinds)) {
+    CAPTURE(each.name);
+    f(each);
+  }
+}
+
+/// Calls f(case, causal) for all.
+template <class F>
+void for_each_attention(const F& f) {
+  for (const bool causal : {true, false}) {
+    CAPTURE(causal);
+    for_each_causal([&](const AttentionCase& each) { f(each, causal); });
+  }
+  f(AttentionCase{"efficient", nn::AttentionKind::efficient}, false);
+}
+
+/// Calls f(case) for all that can look at a memory.
+template <class F>
+void for_each_cross(const F& f) {
+  for (const AttentionCase& each : with_features(kCrossKinds)) {
+    CAPTURE(each.name);
+    f(each);
+  }
+}
 
 /// Calls f(kind, kind of the cross attention, pre_norm).
 template <class F>
 void for_each_decoder(const F& f) {
   using nn::AttentionKind;
-  for (const AttentionKind kind : {AttentionKind::linear, AttentionKind::softmax}) {
-    for (const AttentionKind cross : {AttentionKind::linear, AttentionKind::softmax}) {
+  for (const AttentionKind kind : kCausalKinds) {
+    for (const AttentionKind cross : kCrossKinds) {
       for (const bool pre_norm : {true, false}) {
         CAPTURE(nn::name(kind));
         CAPTURE(nn::name(cross));
