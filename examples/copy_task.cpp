@@ -84,12 +84,9 @@ int resume(const Flags& flags) {
   const auto before = example::settings_from_json<Settings>(from.settings(), from.file("settings.json"));
   const Settings settings = flags.settings_of(before, from.path(), true);
   earlier.load();
-  const uint64_t done = Trainer::step_of(earlier.checkpoint());
-  LINNET_CHECK(done <= static_cast<uint64_t>(settings.steps), "--steps ", settings.steps, ": the run in ", from.path(),
-               " is at step ", done, " already; give at least as many");
-  const int64_t step = static_cast<int64_t>(done);
-  if (step == settings.steps) {
-    std::cout << from.path() << " has done its " << example::with_commas(step)
+  earlier.check_steps(settings.steps);
+  if (Trainer::step_of(earlier.checkpoint()) == static_cast<uint64_t>(settings.steps)) {
+    std::cout << from.path() << " has done its " << example::with_commas(settings.steps)
               << " steps; a larger --steps trains on from there" << std::endl;
   }
   return train(settings, &earlier, [&] { return earlier.make(example::settings_to_json(settings)); });

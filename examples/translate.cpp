@@ -1,7 +1,6 @@
 // translate: a transformer learns to translate, by linear or softmax attention, and translates what it is given.
 // `translate --help` lists the flags; docs/translation.md says what to set and what came out.
 #include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -10,6 +9,7 @@
 #include "linnet/core/safetensors.h"
 #include "linnet/core/storage.h"
 #include "linnet/core/threads.h"
+#include "support/best_model.h"
 #include "support/program.h"
 #include "support/resume.h"
 #include "translate/flags.h"
@@ -38,14 +38,6 @@ SubwordTokenizer learn_subwords(const Lines& lines, const Settings& settings) {
   std::vector<std::string> both = lines.source;
   both.insert(both.end(), lines.target.begin(), lines.target.end());
   return SubwordTokenizer::train(both, {.vocab = settings.vocab});
-}
-
-/// What belongs to a model besides its weights, from the folder where it was trained.
-void copy_files(const RunDirectory& from, const RunDirectory& to) {
-  for (const char* name : {"validation.csv", "model.safetensors"}) {
-    std::error_code ignored;
-    if (std::filesystem::exists(from.file(name), ignored)) std::filesystem::copy_file(from.file(name), to.file(name));
-  }
 }
 
 double bleu_of(const EncoderDecoder& net, const SubwordTokenizer& tokenizer, const Lines& lines,
@@ -84,7 +76,7 @@ int train(const Settings& settings, const Flags& flags, const example::Earlier* 
   }
   const RunDirectory run = make_run();
   if (!earlier || !earlier->in_place()) tokenizer.save(run.file("tokenizer.model"));
-  if (earlier && !earlier->in_place()) copy_files(earlier->from(), run);
+  if (earlier && !earlier->in_place()) example::copy_best(earlier->from(), run);
   std::cout << "Translation " << settings.source << " to " << settings.target << ", " << settings.attention
             << " attention: " << settings.layers << " + " << settings.layers << " layers, " << settings.heads
             << " heads, dim " << settings.dim << ", " << example::with_commas(tokenizer.vocab()) << " subwords, "

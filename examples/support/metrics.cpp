@@ -1,5 +1,6 @@
 #include "support/metrics.h"
 
+#include <filesystem>
 #include <sstream>
 
 #include "linnet/core/atomic_file.h"
@@ -73,6 +74,13 @@ MetricsWriter::MetricsWriter(std::string path, std::vector<std::string> columns,
   }
   linnet::write_file(path_, kept);
   out_.open(path_, std::ios::app);
+}
+
+std::unique_ptr<MetricsWriter> MetricsWriter::go_on(const std::string& path, std::vector<std::string> columns,
+                                                    int64_t last_step) {
+  std::error_code ignored;
+  const std::string earlier = std::filesystem::exists(path, ignored) ? read_text(path) : "";
+  return std::make_unique<MetricsWriter>(path, std::move(columns), EarlierMetrics{earlier, last_step});
 }
 
 void MetricsWriter::add(int64_t step, const std::vector<double>& values) {

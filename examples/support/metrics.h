@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct EarlierMetrics {
 class MetricsWriter {
  public:
   MetricsWriter(std::string path, std::vector<std::string> columns, const EarlierMetrics& earlier = {});
+  /// Goes on with a file that may exist, with every row up to last_step.
+  static std::unique_ptr<MetricsWriter> go_on(const std::string& path, std::vector<std::string> columns,
+                                              int64_t last_step);
   void add(int64_t step, const std::vector<double>& values);  ///< writes the row through to the file
 
  private:

@@ -5,6 +5,7 @@
 
 #include "support/program.h"
 #include "support/progress.h"
+#include "support/training.h"
 
 namespace example {
 namespace fs = std::filesystem;
@@ -29,6 +30,12 @@ void Earlier::load() {
   const std::string file = from_.file("metrics.csv");
   std::error_code ignored;
   if (!in_place_ || fs::exists(file, ignored)) metrics_ = read_text(file);
+}
+
+void Earlier::check_steps(int64_t steps) const {
+  const uint64_t done = Training::step_of(checkpoint_);
+  LINNET_CHECK(done <= static_cast<uint64_t>(steps), "--steps ", steps, ": the run in ", from_.path(), " is at step ",
+               done, " already; give at least as many");
 }
 
 RunDirectory Earlier::make(const Json& settings) const {

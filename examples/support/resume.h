@@ -15,6 +15,8 @@ class Earlier {
 
   /// Reads the latest checkpoint and metrics.csv, once the settings are found good.
   void load();
+  /// Throws Error where the checkpoint is beyond this --steps.
+  void check_steps(int64_t steps) const;
   /// Where it goes on, with these settings: called when everything else stands.
   RunDirectory make(const Json& settings) const;
 

@@ -41,8 +41,9 @@ void RunDirectory::check_unused(const Json& settings) const {
     linnet::fail(path_, ": holds a run already; --resume ", path_,
                  " goes on with it, --out with another folder starts anew");
   }
-  for (const char* name : {"settings.json", "checkpoint.safetensors", "checkpoint-previous.safetensors", "metrics.csv",
-                           "validation.csv", "tokenizer.model", "model.safetensors", "curve.svg", "summary.json"}) {
+  for (const char* name :
+       {"settings.json", "checkpoint.safetensors", "checkpoint-previous.safetensors", "metrics.csv", "validation.csv",
+        "tokenizer.model", "characters.txt", "model.safetensors", "curve.svg", "summary.json"}) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(file(name), ignored))) continue;
     const bool by_a_start = name == std::string("settings.json") || name == std::string("tokenizer.model");

@@ -70,12 +70,8 @@ void Trainer::evaluate(const example::RunDirectory& run, const example::Interrup
   if (stop()) return;
 
   if (!validation_) {
-    const std::string file = run.file("validation.csv");
-    std::error_code ignored;
-    const std::string earlier = std::filesystem::exists(file, ignored) ? example::read_text(file) : "";
-    validation_ = std::make_unique<example::MetricsWriter>(
-        file, std::vector<std::string>{"step", "epoch", "loss", "bleu", "seconds"},
-        example::EarlierMetrics{earlier, evaluated_at_, 1});
+    validation_ = example::MetricsWriter::go_on(run.file("validation.csv"),
+                                                {"step", "epoch", "loss", "bleu", "seconds"}, evaluated_at_);
   }
   validation_->add(step(), {static_cast<double>(epochs()), loss, bleu, seconds()});
   evaluated_at_ = step();

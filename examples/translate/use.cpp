@@ -3,15 +3,14 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 
 #include "linnet/core/atomic_file.h"
 #include "linnet/core/random.h"
-#include "linnet/core/safetensors.h"
 #include "linnet/core/threads.h"
 #include "linnet/data/text.h"
 #include "linnet/data/utf8.h"
+#include "support/best_model.h"
 #include "support/heat_map.h"
 #include "support/program.h"
 #include "support/progress.h"
@@ -74,12 +73,7 @@ Trained::Trained(const std::string& folder, const Flags& flags)
   linnet::set_num_threads(static_cast<int>(settings_.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings_.seed));
   net_ = std::make_unique<linnet::models::EncoderDecoder>(settings_.model(tokenizer_.vocab()));
-  const std::string file = run_.file("model.safetensors");
-  std::error_code ignored;
-  LINNET_CHECK(std::filesystem::exists(file, ignored), folder,
-               ": holds no model yet; the first is kept after an epoch");
-  const linnet::StateDict state = linnet::load_safetensors(file);
-  example::naming(file, [&] { net_->load_state_dict(state); });
+  example::load_best(*net_, run_, "after an epoch");
 }
 
 int evaluate(const Flags& flags) {

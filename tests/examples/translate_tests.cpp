@@ -3,16 +3,14 @@
 
 #include <cmath>
 #include <filesystem>
-#include <iostream>
-#include <sstream>
 
 #include "linnet/core/random.h"
-#include "linnet/core/threads.h"
 #include "linnet/data/loader.h"
 #include "linnet/nn/linear.h"
 #include "support/feed.h"
 #include "support/heat_map.h"
 #include "support/predictions.h"
+#include "support/quiet.h"
 #include "support/real_data.h"
 #include "support/temp_dir.h"
 #include "support/weight_average.h"
@@ -31,18 +29,6 @@ struct Net : linnet::nn::Model {
 
   void set(float a, float b) { layer.weight.mutable_value().copy_from(Tensor::from({a, b}, {1, 2})); }
   std::vector<float> get() const { return layer.weight.value().to_vector<float>(); }
-};
-
-/// One thread, and nothing on standard output.
-struct Quiet {
-  std::ostringstream out;
-  std::streambuf* before = std::cout.rdbuf(out.rdbuf());
-  int threads = linnet::num_threads();
-  Quiet() { linnet::set_num_threads(1); }
-  ~Quiet() {
-    std::cout.rdbuf(before);
-    linnet::set_num_threads(threads);
-  }
 };
 
 size_t count(const std::string& text, const std::string& part) {
@@ -170,7 +156,7 @@ TEST_CASE("real pairs: they are read, cut into subwords and back, and learned fr
   data.val.assign(data.train.begin(), data.train.begin() + 50);
   data.val_lines = {{lines.source.begin(), lines.source.begin() + 5}, {lines.target.begin(), lines.target.begin() + 5}};
   linnet::manual_seed(1);
-  const Quiet quiet;
+  const test_support::Quiet quiet;
   linnet::models::EncoderDecoder net(settings.model(tokenizer.vocab()));
   const double before = mean_loss(net, data.val, settings.batch_tokens, {});
   CHECK(before > 5);
