@@ -1,4 +1,4 @@
-// translate: a transformer learns to translate, by linear or softmax attention, and translates what it is given.
+// translate: a transformer learns to translate, by any attention, and translates what it is given.
 // `translate --help` lists the flags; docs/translation.md says what to set and what came out.
 #include <cstdio>
 #include <functional>

@@ -1,6 +1,5 @@
 #include "copy_task/settings.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "linnet/core/dispatch.h"
@@ -23,52 +22,23 @@ std::string Settings::title() const {
 }
 
 linnet::models::CausalLMOptions Settings::model() const {
-  return {.vocab = symbols + (is_masked() ? 3 : 2),  // the separator 0, the symbols, the padding, the mask
-          .dim = dim,
-          .layers = layers,
-          .heads = heads,
-          .hidden = 4 * dim,
-          .max_time = length,
-          .kind = linnet::nn::attention_kind(attention),
-          .window = window,
-          .lsh = {.rounds = std::max<int64_t>(1, rounds), .buckets = buckets, .chunk = chunk},
-          .clustered = {.clusters = clusters, .topk = topk > 0 ? topk : 32},
-          .feature_map = linnet::nn::feature_map(feature_map)};
+  linnet::models::CausalLMOptions options{
+      .vocab = symbols + (is_masked() ? 3 : 2),  // the separator 0, the symbols, the padding, the mask
+      .dim = dim,
+      .layers = layers,
+      .heads = heads,
+      .hidden = 4 * dim,
+      .max_time = length};
+  apply(options);
+  return options;
 }
-
-namespace {
-
-/// The flags of the attentions that hash.
-void check_hashes(const Settings& s, AttentionKind kind) {
-  const bool is_lsh = kind == AttentionKind::lsh, is_improved = kind == AttentionKind::improved_clustered,
-             is_clustered = is_improved || kind == AttentionKind::clustered;
-  const auto check = [&](const char* flag, int64_t value, bool takes, bool wants, const char* kinds) {
-    LINNET_CHECK(takes || value == 0, flag, " ", value, ": only for --attention ", kinds);
-    LINNET_CHECK(!wants || value != 0, "--attention ", s.attention, ": wants ", flag);
-    if (value != 0) example::check_between(flag, value, 1, 1 << 24);
-  };
-  check("--rounds", s.rounds, is_lsh, false, "lsh");
-  check("--buckets", s.buckets, is_lsh, is_lsh, "lsh");
-  check("--chunk", s.chunk, is_lsh, is_lsh, "lsh");
-  check("--clusters", s.clusters, is_clustered, is_clustered, "clustered or improved_clustered");
-  check("--topk", s.topk, is_improved, false, "improved_clustered");
-  LINNET_CHECK(s.buckets % 2 == 0, "--buckets ", s.buckets, ": must be even");
-}
-
-}  // namespace
 
 void Settings::check() const {
   using example::check_between, example::check_number;
-  const auto kind = linnet::nn::attention_kind(attention, "--attention");
-  const bool is_linear = kind == AttentionKind::linear, is_local = kind == AttentionKind::local;
   LINNET_CHECK(task == "copy" || task == "masked", "--task ", task, ": must be copy or masked");
-  LINNET_CHECK(is_masked() || (kind != AttentionKind::efficient && kind != AttentionKind::clustered), "--attention ",
-               attention, ": sees what comes later, and cannot write on; --task masked can use it");
-  LINNET_CHECK(!is_local || window >= 0, "--attention local: wants --window, how many steps back a step looks");
-  LINNET_CHECK(is_local || window == -1, "--window ", window, ": only for --attention local");
-  check_hashes(*this, kind);
-  (void)linnet::nn::feature_map(feature_map, "--feature-map");
-  LINNET_CHECK(is_linear || feature_map == "elu1", "--feature-map ", feature_map, ": only for --attention linear");
+  LINNET_CHECK(is_masked() || (kind() != AttentionKind::efficient && kind() != AttentionKind::clustered),
+               "--attention ", attention, ": sees what comes later, and cannot write on; --task masked can use it");
+  check_attention();
   LINNET_CHECK(device == "cpu" || device == "cuda", "--device ", device, ": must be cpu or cuda");
   check_between("--layers", layers, 1, 1000);
   check_between("--heads", heads, 1, INT64_MAX);

@@ -4,16 +4,13 @@
 #include <string>
 
 #include "linnet/models/causal_lm.h"
+#include "support/attention.h"
 #include "support/settings.h"
 
 namespace copy_task {
 
-struct Settings {
-  std::string attention = "linear", feature_map = "elu1";
+struct Settings : example::AttentionSettings {
   std::string task = "copy";
-  int64_t window = -1;                         ///< of local attention, which has none of its own
-  int64_t rounds = 0, buckets = 0, chunk = 0;  ///< of lsh attention; rounds 0: 1
-  int64_t clusters = 0, topk = 0;              ///< of the clustered ones; topk 0: 32
   int64_t layers = 2, heads = 4, dim = 64;
   int64_t length = 32, symbols = 10;
   int64_t batch = 32, steps = 4000;
@@ -32,17 +29,10 @@ struct Settings {
 
 template <class S, class F>
 void each_setting(S& settings, F&& f) {
-  f("attention", settings.attention,
-    "linear (default), softmax, local, lsh or improved_clustered; --task masked also clustered or efficient");
+  example::each_attention_setting(
+      settings,
+      "linear (default), softmax, local, lsh or improved_clustered; --task masked also clustered or efficient", f);
   f("task", settings.task, "copy (default): write w again; masked: find the hidden symbols of both w");
-  f("window", settings.window, "how many steps back local attention looks");
-  f("rounds", settings.rounds, "of hashing, in lsh attention (default 1)");
-  f("buckets", settings.buckets, "of lsh attention, an even number");
-  f("chunk", settings.chunk, "how many steps lsh attention compares at once");
-  f("clusters", settings.clusters, "of queries, in clustered and improved_clustered attention");
-  f("topk", settings.topk, "how many keys a query of improved_clustered attention weighs by itself (default 32)");
-  f("feature_map", settings.feature_map,
-    "of linear attention: elu1 (default), relu, squared_relu, polynomial, fourier or favor");
   f("layers", settings.layers, "transformer blocks (default 2)");
   f("heads", settings.heads, "attention heads (default 4)");
   f("dim", settings.dim, "width of the model; the feed-forward part has four times as much (default 64)");

@@ -10,21 +10,22 @@ constexpr double kMost = std::numeric_limits<double>::max(), kLeast = std::numer
 }  // namespace
 
 linnet::models::CausalLMOptions Settings::model(int64_t tokens) const {
-  using linnet::nn::AttentionKind;
-  return {.vocab = tokens,
-          .dim = dim,
-          .layers = layers,
-          .heads = heads,
-          .hidden = hidden,
-          .kind = attention == "linear" ? AttentionKind::linear : AttentionKind::softmax,
-          .dropout = dropout,
-          .positions = linnet::models::Positions::sinusoidal};
+  linnet::models::CausalLMOptions options{.vocab = tokens,
+                                          .dim = dim,
+                                          .layers = layers,
+                                          .heads = heads,
+                                          .hidden = hidden,
+                                          .dropout = dropout,
+                                          .positions = linnet::models::Positions::sinusoidal};
+  apply(options);
+  return options;
 }
 
 void Settings::check() const {
   using example::check_between, example::check_number;
-  LINNET_CHECK(attention == "linear" || attention == "softmax", "--attention ", attention,
-               ": must be linear or softmax");
+  LINNET_CHECK(linnet::nn::has_steps(kind()), "--attention ", attention,
+               ": cannot write token by token; linear, softmax and local can");
+  check_attention();
   LINNET_CHECK(subwords == 0 || subwords >= 8, "--subwords ", subwords, ": must be at least 8, or 0 for characters");
   check_between("--subwords", subwords, 0, 1 << 20);
   check_between("--layers", layers, 1, 1000);

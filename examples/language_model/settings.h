@@ -4,12 +4,13 @@
 #include <string>
 
 #include "linnet/models/causal_lm.h"
+#include "support/attention.h"
 #include "support/settings.h"
 
 namespace language_model {
 
-struct Settings {
-  std::string text, attention = "linear";
+struct Settings : example::AttentionSettings {
+  std::string text;
   int64_t subwords = 0;
   int64_t layers = 4, heads = 4, dim = 192, hidden = 768;
   double dropout = 0.1;
@@ -29,7 +30,7 @@ struct Settings {
 template <class S, class F>
 void each_setting(S& settings, F&& f) {
   f("text", settings.text, "the file to learn from, UTF-8, plain or .gz; its last tenth is held out");
-  f("attention", settings.attention, "linear (default) or softmax");
+  example::each_attention_setting(settings, "linear (default), softmax or local", f);
   f("subwords", settings.subwords, "a vocabulary of so many pieces of words; 0: of characters (default 0)");
   f("layers", settings.layers, "transformer blocks (default 4)");
   f("heads", settings.heads, "attention heads (default 4)");

@@ -12,18 +12,20 @@ constexpr double kMost = std::numeric_limits<double>::max(), kLeast = std::numer
 
 linnet::models::EncoderDecoderOptions Settings::model(int64_t pieces) const {
   using linnet::nn::AttentionKind;
-  const AttentionKind kind = attention == "linear" ? AttentionKind::linear : AttentionKind::softmax;
-  return {.vocab = pieces,
-          .dim = dim,
-          .heads = heads,
-          .encoder_layers = layers,
-          .decoder_layers = layers,
-          .hidden = hidden,
-          .kind = kind,
-          .cross_kind = kind,
-          .dropout = dropout,
-          .tie_head = true,
-          .tie_source = true};
+  linnet::models::EncoderDecoderOptions options{.vocab = pieces,
+                                                .dim = dim,
+                                                .heads = heads,
+                                                .encoder_layers = layers,
+                                                .decoder_layers = layers,
+                                                .hidden = hidden,
+                                                .dropout = dropout,
+                                                .tie_head = true,
+                                                .tie_source = true};
+  apply(options);
+  const bool crosses = kind() == AttentionKind::linear || kind() == AttentionKind::efficient;
+  options.decoder_kind = linnet::nn::has_steps(kind()) ? kind() : AttentionKind::softmax;
+  options.cross_kind = crosses ? kind() : AttentionKind::softmax;
+  return options;
 }
 
 std::string Settings::file(const std::string& part, const std::string& language) const {
@@ -34,8 +36,7 @@ std::string Settings::file(const std::string& part, const std::string& language)
 
 void Settings::check() const {
   using example::check_between, example::check_number;
-  LINNET_CHECK(attention == "linear" || attention == "softmax", "--attention ", attention,
-               ": must be linear or softmax");
+  check_attention();
   check_between("--layers", layers, 1, 1000);
   check_between("--heads", heads, 1, INT64_MAX);
   check_between("--dim", dim, 1, 1 << 16);

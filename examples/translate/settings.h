@@ -4,13 +4,13 @@
 #include <string>
 
 #include "linnet/models/encoder_decoder.h"
+#include "support/attention.h"
 #include "support/settings.h"
 
 namespace translate {
 
-struct Settings {
+struct Settings : example::AttentionSettings {
   std::string data, source = "en", target = "de", test = "test_2016_flickr";
-  std::string attention = "linear";
   int64_t layers = 3, heads = 4, dim = 128, hidden = 512, vocab = 6000;
   double dropout = 0.15, smoothing = 0.1;
   int64_t epochs = 24;
@@ -21,7 +21,8 @@ struct Settings {
   double clip = 1, average = 0.998;
   int64_t seed = 1, threads = 0;
 
-  /// `pieces`: the size of the vocabulary that the text gave.
+  /// `pieces`: the size of the vocabulary that the text gave. The decoder, and what it looks at the source with, have
+  /// the attention of the flags where that can go step by step; else softmax.
   linnet::models::EncoderDecoderOptions model(int64_t pieces) const;
   std::string file(const std::string& part, const std::string& language) const;  ///< "DATA/val.de.gz", or without .gz
   void check() const;  ///< throws Error: which flag, what was given, what is wanted
@@ -33,7 +34,11 @@ void each_setting(S& settings, F&& f) {
   f("source", settings.source, "the language to translate from, as the files' names end (default en)");
   f("target", settings.target, "the language to translate into (default de)");
   f("test", settings.test, "the files to measure the best model on (default test_2016_flickr)");
-  f("attention", settings.attention, "linear (default) or softmax, of every layer");
+  example::each_attention_setting(settings,
+                                  "linear (default), softmax, local, efficient, lsh, clustered or improved_clustered, "
+                                  "of the encoder; of the decoder "
+                                  "and between them, too, where it can go step by step, else softmax",
+                                  f);
   f("layers", settings.layers, "blocks of the encoder, and of the decoder (default 3)");
   f("heads", settings.heads, "attention heads (default 4)");
   f("dim", settings.dim, "width of the model (default 128)");

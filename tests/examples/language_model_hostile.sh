@@ -5,7 +5,8 @@ source "$(dirname "$0")/language_model_data.sh"
 
 refused '--text: name the file' language_model --out out
 refused 'missing: ' language_model --text missing --out out
-refused '--attention magic: must be linear or softmax' language_model "${tiny[@]}" --attention magic --out out
+refused '--attention magic: must be linear, ' language_model "${tiny[@]}" --attention magic --out out
+refused '--attention lsh: cannot write token by token' language_model "${tiny[@]}" --attention lsh --buckets 4 --chunk 8 --out out
 refused '--dim 17: must be a multiple of --heads 2' language_model --text text.txt --heads 2 --dim 17 --out out
 refused '--subwords 3: must be at least 8' language_model "${tiny[@]}" --subwords 3 --out out
 refused 'Vocabulary size is smaller|too small' language_model "${tiny[@]}" --subwords 8 --out out

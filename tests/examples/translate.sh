@@ -61,3 +61,12 @@ awk -v bleu="$bleu" 'BEGIN { exit !(bleu > 80) }' || { cat log; fail "it did not
 # --minutes ends a run in good order.
 runs translate "${tiny[@]}" --epochs 100000 --minutes 0.02 --out short
 [ -s short/summary.json ] || fail "a run that ends by the clock has a summary"
+
+# The other attentions, of the encoder at least.
+for attention in 'local --window 4' efficient 'lsh --buckets 4 --chunk 4' 'clustered --clusters 3' \
+    'improved_clustered --clusters 3 --topk 2' 'linear --feature-map favor'; do
+  run=other-${attention%% *}
+  runs translate "${tiny[@]}" --attention $attention --epochs 1 --out $run
+  printf 'one two\n' | runs translate --from $run
+  [ "$(wc -l <log)" = 1 ] || { cat log; fail "$attention translates a line"; }
+done

@@ -4,7 +4,8 @@ source "$(dirname "$0")/translate_data.sh"
 
 refused '--data: name the folder' translate --out out
 refused 'missing/train.en: ' translate --data missing --out out
-refused '--attention magic: must be linear or softmax' translate "${tiny[@]}" --attention magic --out out
+refused '--attention magic: must be linear, ' translate "${tiny[@]}" --attention magic --out out
+refused '--attention lsh: wants --buckets' translate "${tiny[@]}" --attention lsh --out out
 refused '--dim 17: must be a multiple of --heads 2' translate --data data --heads 2 --dim 17 --out out
 refused '--dropout 1: must be 0 to 0.99' translate "${tiny[@]}" --dropout 1 --out out
 refused '--smoothing nan: must be 0 to 1' translate "${tiny[@]}" --smoothing nan --out out
