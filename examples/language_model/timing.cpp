@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace language_model {
 namespace {
@@ -21,19 +22,16 @@ Times time_tokens(const linnet::models::CausalLM& net, const Vocabulary& vocabul
     size_t stretch = 0;
     for (int64_t begin = 0; begin < positions; begin += length, ++stretch) {
       const int64_t end = std::min(begin + length, positions);
-      std::vector<double> seconds;
+      if (round == 0) {
+        times.position.push_back(static_cast<double>(begin + end - 1) / 2);
+        times.seconds.push_back(std::numeric_limits<double>::infinity());
+      }
+      double& least = times.seconds[stretch];
       for (int64_t position = begin; position < end; ++position) {
         const Clock::time_point start = Clock::now();
         token = draw(step(net, token, state));
-        seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
       }
-      const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-      std::nth_element(seconds.begin(), middle, seconds.end());
-      if (round == 0) {
-        times.position.push_back(static_cast<double>(begin + end - 1) / 2);
-        times.seconds.push_back(*middle);
-      }
-      times.seconds[stretch] = std::min(times.seconds[stretch], *middle);
     }
   }
   return times;

@@ -10,10 +10,10 @@ namespace language_model {
 /// Seconds a token by position, in stretches of equal length.
 struct Times {
   std::vector<double> position;  ///< the middle of each stretch
-  std::vector<double> seconds;   ///< the median over it
+  std::vector<double> seconds;   ///< the least over it
 };
-/// Writes `positions` tokens from a state that never begins anew. A stretch's time is the least of `rounds` tries:
-/// what else the machine does only adds.
+/// Writes `positions` tokens from a state that never begins anew, `rounds` times. The least time counts: what else the
+/// machine does only adds, and a long step is interrupted more often than a short one.
 Times time_tokens(const linnet::models::CausalLM& net, const Vocabulary& vocabulary, int64_t positions, int rounds);
 
 }  // namespace language_model
