@@ -50,7 +50,7 @@ class Step {
   void forward_backward() {
     linnet::Tape tape;
     const Variable out = net(batch.inputs);
-    const Variable mean = linnet::cross_entropy(out, batch.targets, {.ignore_index = copy_task::kIgnored});
+    const Variable mean = linnet::cross_entropy(out, batch.targets, {.ignore_index = example::kIgnored});
     tape.backward(mean);
     logits = out.value();
     loss = mean.value();

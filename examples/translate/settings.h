@@ -4,7 +4,7 @@
 #include <string>
 
 #include "linnet/models/encoder_decoder.h"
-#include "support/attention.h"
+#include "support/attention_settings.h"
 #include "support/settings.h"
 
 namespace translate {

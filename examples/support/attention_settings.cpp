@@ -1,4 +1,4 @@
-#include "support/attention.h"
+#include "support/attention_settings.h"
 
 #include "linnet/core/error.h"
 #include "support/settings.h"

@@ -1,4 +1,4 @@
-// Attention: which attention a program's model has, as settings and flags that all programs share.
+// AttentionSettings: which attention a program's model has, as settings and flags that all programs share.
 #pragma once
 #include <cstdint>
 #include <string>
