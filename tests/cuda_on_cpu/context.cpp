@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "cuda_on_cpu/sanitizers.h"
+
 #if defined(__x86_64__) && !defined(CUDA_ON_CPU_UCONTEXT)
 
 // The registers that a function must preserve go onto the old stack and come from the new one.
@@ -43,7 +45,7 @@ void* make_context(char* stack, size_t bytes, void (*entry)()) {
 #else
 #include <ucontext.h>
 
-extern "C" void cuda_on_cpu_switch(void** save, void* to) {
+extern "C" CUDA_ON_CPU_RAW void cuda_on_cpu_switch(void** save, void* to) {
   ucontext_t here;
   *save = &here;
   swapcontext(&here, static_cast<ucontext_t*>(to));

@@ -11,7 +11,3 @@ void* make_context(char* stack, size_t bytes, void (*entry)());
 
 /// Leaves the present context in *save and goes on in `to`.
 extern "C" void cuda_on_cpu_switch(void** save, void* to);
-
-namespace cuda_on_cpu {
-inline void switch_context(void** save, void* to) { cuda_on_cpu_switch(save, to); }
-}  // namespace cuda_on_cpu

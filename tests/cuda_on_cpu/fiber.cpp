@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
+#include <deque>
 
 #include "cuda_on_cpu/context.h"
 #include "cuda_on_cpu/settings.h"
@@ -23,8 +23,8 @@ struct Scheduler {
   size_t stack_bytes = 0;
 };
 Scheduler scheduler;
-char begun, done;  // tokens of the grid now running
-std::vector<Fiber> pool;
+char begun, done;        // tokens of the grid now running
+std::deque<Fiber> pool;  // taken from its end
 
 Fiber new_fiber() {
   void* p = mmap(nullptr, kStack + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -69,7 +69,7 @@ CUDA_ON_CPU_RAW void enter(Fiber& fiber) {
   __sanitizer_start_switch_fiber(&fake_stack, fiber.stack, kStack);
 #endif
   switch_identity(fiber.identity);
-  switch_context(&scheduler.context, fiber.context);
+  cuda_on_cpu_switch(&scheduler.context, fiber.context);
 #if defined(CUDA_ON_CPU_ADDRESS)
   __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
@@ -88,7 +88,7 @@ CUDA_ON_CPU_RAW void leave(Fiber& fiber, bool finished) {
 #endif
   if (finished) publish(&done);
   switch_identity(scheduler.identity);
-  switch_context(&fiber.context, scheduler.context);
+  cuda_on_cpu_switch(&fiber.context, scheduler.context);
 #if defined(CUDA_ON_CPU_ADDRESS)
   __sanitizer_finish_switch_fiber(fiber.fake_stack, &scheduler.stack_bottom, &scheduler.stack_bytes);
 #endif
@@ -104,7 +104,11 @@ CUDA_ON_CPU_RAW void end(Fiber& fiber, bool finished) {
     switch_identity(scheduler.identity);
   }
   fiber.fake_stack = nullptr;
-  pool.push_back(fiber);
+#if defined(CUDA_ON_CPU_THREAD)
+  pool.push_front(fiber);  // another thread of the block must not get this identity
+#else
+  pool.push_back(fiber);  // the next thread finds its stack in the cache
+#endif
   fiber = Fiber{};
 }
 

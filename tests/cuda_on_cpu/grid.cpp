@@ -21,7 +21,7 @@ CUDA_ON_CPU_RAW void thread_main() {
   std::abort();  // nobody enters a fiber that has finished
 }
 
-void resume(Thread& thread) {
+CUDA_ON_CPU_RAW void resume(Thread& thread) {
   if (!thread.fiber.stack)
     begin(thread.fiber, thread_main,
           text("CUDA block ", triple(thread.block->index), " thread ", triple(thread.index)));
@@ -31,7 +31,7 @@ void resume(Thread& thread) {
   if (thread.state == State::done) end(thread.fiber, true);
 }
 
-void set_up(Block& block) {
+CUDA_ON_CPU_RAW void set_up(Block& block) {
   block.live = block.count;
   block.arrived = block.barriers = 0;
   block.failed = false;
@@ -48,7 +48,7 @@ void set_up(Block& block) {
   deal_identities(block.live);
 }
 
-void report_deadlock(Block& block) {
+CUDA_ON_CPU_RAW void report_deadlock(Block& block) {
   block.failed = true;
   std::string message = text("deadlock in block ", triple(block.index), ": ", block.live, " of ", block.count,
                              " threads have not ended, ", block.arrived, " of them wait at __syncthreads");
@@ -60,7 +60,7 @@ void report_deadlock(Block& block) {
   report(cudaErrorLaunchFailure, message);
 }
 
-void check_limits(Block& block, const Grid& grid) {
+CUDA_ON_CPU_RAW void check_limits(Block& block, const Grid& grid) {
   const size_t declared = declared_bytes(block);
   if (block.failed || (declared <= settings().shared_static && declared + grid.dynamic_bytes <= grid.shared_limit))
     return;
@@ -72,7 +72,7 @@ void check_limits(Block& block, const Grid& grid) {
 
 // Each turn lets every thread run on to where it waits next. In random order half the warps, at random, sit some
 // turns out, so that one gets ahead of another as far as the barriers let it.
-void run_block(Block& block, std::vector<unsigned>& order) {
+CUDA_ON_CPU_RAW void run_block(Block& block, std::vector<unsigned>& order) {
   set_up(block);
   uint32_t resting = 0;
   while (block.live && !block.failed) {
@@ -109,7 +109,7 @@ std::vector<unsigned> in_order(size_t n) {
 
 }  // namespace
 
-void run(const Grid& grid) {
+CUDA_ON_CPU_RAW void run(const Grid& grid) {
   Block block;
   block.size = grid.threads;
   block.grid = grid.blocks;

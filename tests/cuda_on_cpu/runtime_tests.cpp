@@ -34,10 +34,12 @@ __global__ void lanes(int* up, int* down, int* narrow, unsigned* ballots, int* c
               (__syncthreads_and(i < 95) ? 10000 : 0);
 }
 
-__global__ void early_end(float* y) {
+__global__ void early_end(int* y, int* turns, int* turn) {
   if (threadIdx.x >= 40) return;  // the barrier is for those that are left
   __syncthreads();
-  y[threadIdx.x] = float(blockIdx.y * 1000 + blockIdx.x * 100 + threadIdx.x);
+  const int block = blockIdx.y * gridDim.x + blockIdx.x;
+  y[block * blockDim.x + threadIdx.x] = threadIdx.x;
+  if (threadIdx.x == 0) turns[block] = atomicAdd(turn, 1);
 }
 
 __global__ void use_all(float* y) {
@@ -154,18 +156,20 @@ TEST_CASE("the functions of a warp and of a block") {
   cuda_on_cpu::set_order(Order::forward);
 }
 
-TEST_CASE("threads that have ended are not waited for, and blocks know where they are") {
+TEST_CASE("threads that have ended are not waited for, and blocks run in the order that is set") {
+  std::vector<std::vector<int>> orders;
   for (Order order : {Order::forward, Order::reverse, Order::random}) {
     cuda_on_cpu::set_order(order);
-    const DeviceArray<float> y(kSize);
-    launch(early_end, dim3(2, 3), kSize, 0, nullptr, y.data());
-    const Floats values = y.values();
+    const DeviceArray<int> y(6 * kSize), turns(6), turn(std::vector<int>{0});
+    launch(early_end, dim3(2, 3), kSize, 0, nullptr, y.data(), turns.data(), turn.data());
+    const std::vector<int> values = y.values();
     CHECK(cudaGetLastError() == cudaSuccess);
-    for (int i = 0; i < 40; ++i) CHECK(int(values[i]) % 100 == i);
-    CHECK(std::isnan(values[40]));
-    if (order == Order::forward) CHECK(values[0] == 2100);
-    if (order == Order::reverse) CHECK(values[0] == 0);
+    for (int i = 0; i < 6 * kSize; ++i) CHECK(values[i] == (i % kSize < 40 ? i % kSize : -1));  // -1: a pattern of ones
+    orders.push_back(turns.values());
   }
+  CHECK(orders[0] == std::vector<int>{0, 1, 2, 3, 4, 5});
+  CHECK(orders[1] == std::vector<int>{5, 4, 3, 2, 1, 0});
+  CHECK((orders[2] != orders[0] && orders[2] != orders[1]));
   cuda_on_cpu::set_order(Order::forward);
 }
 

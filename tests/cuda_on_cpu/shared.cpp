@@ -54,7 +54,7 @@ CUDA_ON_CPU_RAW void release(Block& block, char* data, size_t bytes) {
 
 }  // namespace
 
-void begin_shared(Block& block) {
+CUDA_ON_CPU_RAW void begin_shared(Block& block) {
   block.shared_count = 0;
   block.dynamic_shared = nullptr;
   if (!block.dynamic_bytes) return;
@@ -63,12 +63,12 @@ void begin_shared(Block& block) {
   block.dynamic_shared = request.data;
 }
 
-void end_shared(Block& block) {
+CUDA_ON_CPU_RAW void end_shared(Block& block) {
   for (unsigned i = 0; i < block.shared_count; ++i) release(block, block.shared[i].data, block.shared[i].bytes);
   if (block.dynamic_shared) release(block, block.dynamic_shared, block.dynamic_bytes);
 }
 
-size_t declared_bytes(const Block& block) {
+CUDA_ON_CPU_RAW size_t declared_bytes(const Block& block) {
   size_t bytes = 0;
   for (unsigned i = 0; i < block.shared_count; ++i) bytes += block.shared[i].bytes;
   return bytes;
