@@ -88,7 +88,7 @@ CUDA_ON_CPU_RAW uint64_t meet_warp(WarpOp op, unsigned mask, uint64_t given, uns
                                         ", does not name lane ", thread.lane, ", which calls it"));
     leave(thread.fiber, false);  // for good
   }
-  char* token = &warp.tokens[warp.meetings % 2];
+  char* token = &block.tokens[2 + thread.linear / 32 * 2 + warp.meetings % 2];
   if (op == WarpOp::sync) publish(token);
   thread.op = op;
   thread.mask = mask;
@@ -104,7 +104,7 @@ CUDA_ON_CPU_RAW uint64_t meet_warp(WarpOp op, unsigned mask, uint64_t given, uns
 }
 
 CUDA_ON_CPU_RAW const uint64_t* exchange(uint64_t given, Place place) {
-  meet_warp(WarpOp::sync, 0xffffffffu, given, 32, place);
+  meet_warp(WarpOp::exchange, 0xffffffffu, given, 32, place);
   return self->block->warps[self->linear / 32].given;
 }
 

@@ -13,7 +13,7 @@ using Place = std::source_location;
 struct Block;
 
 enum class State : uint8_t { ready, at_barrier, at_warp, done };
-enum class WarpOp : uint8_t { sync, shuffle, ballot };
+enum class WarpOp : uint8_t { sync, shuffle, ballot, exchange };
 
 /// One CUDA thread.
 struct Thread {
@@ -32,7 +32,6 @@ struct Thread {
 
 struct Warp {
   unsigned live = 0, meetings = 0;
-  char tokens[2];
   uint64_t given[32];  ///< what each lane brought to the last meeting
 };
 
@@ -51,7 +50,7 @@ struct Block {
   unsigned count = 0, live = 0, arrived = 0, barriers = 0;
   int counted[3] = {};  ///< threads whose predicate held, at the last barriers
   Warp warps[32];
-  char tokens[2];
+  char* tokens = nullptr;  ///< two for the block and two for each warp: every block's own, or they would order blocks
   char* dynamic_shared = nullptr;
   size_t dynamic_bytes = 0;
   SharedArray shared[64];
@@ -77,8 +76,10 @@ int meet_block(int predicate, Place place);
 /// gives a NaN pattern. Only a sync orders memory.
 uint64_t meet_warp(WarpOp op, unsigned mask, uint64_t given, unsigned source, Place place);
 
-/// A meeting of a whole warp after which each lane sees what all others gave, until the next meeting.
+/// A meeting of a whole warp after which each lane has what all others gave, until the next meeting. Orders nothing.
 const uint64_t* exchange(uint64_t given, Place place);
+
+constexpr unsigned kTokens = 2 + 2 * 32;
 
 void thread_ended(Thread& thread);
 

@@ -43,6 +43,7 @@ const std::vector<Defect> kDefects = {
     {"no_sync_in_matmul", kWrong, kWrong, kRace},
     {"no_atomic", kUnseen, kUnseen, kRace},
     {"no_fence", kUnseen, kUnseen, kRace},
+    {"no_order_of_blocks", kUnseen, kUnseen, kRace},
     {"shared_past_end", "wrote behind 256 bytes of shared memory", kAddressOrBounds,
      "wrote behind 256 bytes of shared memory"},
     {"dynamic_shared_past_end", "wrote behind 256 bytes of shared memory", kAddress,

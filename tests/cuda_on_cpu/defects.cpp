@@ -34,6 +34,7 @@ Values values_of(const std::string& name) {
     if (name == "no_sync_in_matmul") x = float(i / 8 * 64 + 36);
     if (name == "no_atomic") x *= 4;
     if (name == "no_fence") x = i < 4 ? 1.f : i == 32 ? 4.f : 0.f;
+    if (name == "no_order_of_blocks") x = i < 4 ? x : 0;
     if (name == "global_past_end") x = float(i);
     if (name == "global_read_past_end") x = float(i + 2);
     if (name == "lock_step") x = float((i ^ 1) + 1);

@@ -105,7 +105,7 @@ CUDA_ON_CPU_RAW void end(Fiber& fiber, bool finished) {
   }
   fiber.fake_stack = nullptr;
 #if defined(CUDA_ON_CPU_THREAD)
-  pool.push_front(fiber);  // another thread of the block must not get this identity
+  pool.push_front(fiber);  // this identity comes last
 #else
   pool.push_back(fiber);  // the next thread finds its stack in the cache
 #endif
@@ -119,13 +119,13 @@ CUDA_ON_CPU_RAW void begin_grid() {
   publish(&begun);
 }
 void end_grid() { see(&done); }
+void show_grid() { publish(&begun); }
 void see_grid() { see(&begun); }
 
-CUDA_ON_CPU_RAW void deal_identities([[maybe_unused]] unsigned threads) {
+CUDA_ON_CPU_RAW void prepare_identities([[maybe_unused]] unsigned threads, [[maybe_unused]] size_t blocks) {
 #if defined(CUDA_ON_CPU_THREAD)
-  while (pool.size() < 2 * threads) pool.push_back(new_fiber());
-  publish(&begun);
-  std::shuffle(pool.begin(), pool.end(), settings().random);
+  const size_t apart = std::min<size_t>(blocks, threads <= 256 ? 4 : 2);
+  while (pool.size() < apart * threads) pool.push_back(new_fiber());
 #endif
 }
 

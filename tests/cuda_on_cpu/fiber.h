@@ -26,11 +26,13 @@ void end(Fiber& fiber, bool finished);    ///< its stack goes to the pool
 /// host afterwards.
 void begin_grid();
 void end_grid();
-void see_grid();  ///< in a fiber: sees what the scheduler has prepared by now (shared memory)
+void show_grid();  ///< what the scheduler has prepared by now (shared memory) is seen by threads that begin later
+void see_grid();   ///< in a fiber: sees it, too
 
-/// Accesses of two threads with the same identity count as ordered, so the identities are dealt at random out of twice
-/// as many: within a block each thread has its own, and of two blocks few threads share one.
-void deal_identities(unsigned threads);
+/// Accesses of two threads with the same identity count as ordered, and an identity that comes back brings along what
+/// it has seen. So there are enough for some blocks (four, two if they are large), and the longest unused goes first:
+/// blocks that run one after another share none.
+void prepare_identities(unsigned threads, size_t blocks);
 
 /// Runs f as the scheduler, from within a fiber: it prepares what all threads are to see.
 void as_scheduler(void (*f)(void*), void* argument);

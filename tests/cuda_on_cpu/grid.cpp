@@ -35,6 +35,7 @@ CUDA_ON_CPU_RAW void set_up(Block& block) {
   block.live = block.count;
   block.arrived = block.barriers = 0;
   block.failed = false;
+  block.tokens = new char[kTokens];
   for (Warp& warp : block.warps) warp.live = warp.meetings = 0;
   for (unsigned i = 0; i < block.live; ++i) {
     Thread& thread = block.threads[i] = Thread{};
@@ -45,7 +46,7 @@ CUDA_ON_CPU_RAW void set_up(Block& block) {
     block.warps[i / 32].live |= 1u << thread.lane;
   }
   begin_shared(block);
-  deal_identities(block.live);
+  show_grid();
 }
 
 CUDA_ON_CPU_RAW void report_deadlock(Block& block) {
@@ -95,6 +96,7 @@ CUDA_ON_CPU_RAW void run_block(Block& block, std::vector<unsigned>& order) {
   }
   for (Thread& thread : std::span(block.threads, block.count))
     if (thread.fiber.stack) end(thread.fiber, false);
+  delete[] block.tokens;  // and with them what the race detector knew of them
   counts().threads += block.count;
 }
 
@@ -120,8 +122,10 @@ CUDA_ON_CPU_RAW void run(const Grid& grid) {
   block.threads = threads.data();
   block.count = static_cast<unsigned>(threads.size());
   std::vector<unsigned> order = in_order(threads.size());
+  const size_t blocks = size_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
   begin_grid();
-  for (unsigned i : in_order(size_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z)) {
+  prepare_identities(block.count, blocks);
+  for (unsigned i : in_order(blocks)) {
     block.index = {i % grid.blocks.x, i / grid.blocks.x % grid.blocks.y, i / (grid.blocks.x * grid.blocks.y)};
     run_block(block, order);
     check_limits(block, grid);

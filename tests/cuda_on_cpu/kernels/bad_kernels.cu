@@ -55,6 +55,13 @@ __global__ void no_fence(const float* x, float* y) {
   y[32] = sum;
 }
 
+// Four blocks; each adds what the one before it has left, behind a barrier of its own.
+__global__ void no_order_of_blocks(const float* x, float* y) {
+  __syncthreads();
+  if (threadIdx.x == 0) y[blockIdx.x] = x[0] + (blockIdx.x ? y[blockIdx.x - 1] : 0);  // bad: no_order_of_blocks
+  __syncthreads();
+}
+
 __global__ void shared_past_end(const float* x, float* y) {
   CUDA_SHARED(float, all, [64]);
   all[threadIdx.x + 1] = x[threadIdx.x];  // bad: shared_past_end
@@ -144,6 +151,7 @@ const BadKernel kBad[] = {
     {"no_sync_in_matmul", no_sync_in_matmul, 1, 64, 0},
     {"no_atomic", no_atomic, 4, 64, 0},
     {"no_fence", no_fence, 4, 64, 0},
+    {"no_order_of_blocks", no_order_of_blocks, 4, 64, 0},
     {"shared_past_end", shared_past_end, 1, 64, 0},
     {"dynamic_shared_past_end", dynamic_shared_past_end, 1, 64, 256},
     {"global_past_end", global_past_end, 1, 64, 0},

@@ -107,7 +107,6 @@ __global__ void __launch_bounds__(64) causal_tiles(const Bf16* q, const Bf16* k,
     wm::load_matrix_sync(left, scores[warp], 16);
     wm::load_matrix_sync(values, v + begin + c * 256, 16);
     wm::mma_sync(out, left, values, out);
-    __syncwarp();  // sums and scores are written again
   }
   wm::store_matrix_sync(o + begin + warp * 256, out, 16, wm::mem_row_major);
 }
