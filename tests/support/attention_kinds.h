@@ -36,7 +36,7 @@ inline std::vector<AttentionCase> feature_cases() {
   const auto own = [](const Variable& x) { return concat({exp(x), exp(-x)}, -1); };  // 2 D features
   constexpr auto kLinear = nn::AttentionKind::linear;
   return {{"squared_relu", kLinear, nn::Features::squared_relu()},
-          {"polynomial", kLinear, nn::Features::polynomial(), 1},
+          {"polynomial", kLinear, nn::Features::polynomial(), 1, 0.3},
           {"fourier", kLinear, nn::Features::fourier(256), 0, 0.15},
           {"favor", kLinear, nn::Features::favor(10)},
           {"own", kLinear, nn::Features::own(own)}};
