@@ -47,3 +47,31 @@ wait_for() {
     sleep 0.02
   done
 }
+
+# stop_and_resume PROGRAM FOLDER: the run in the background is killed at random moments, then stopped by signals, and
+# resumed each time, until it ends by itself.
+stop_and_resume() {
+  local i signal code
+  wait_for [ -s "$2/checkpoint.safetensors" ]
+  for i in 1 2 3 4 5 6; do
+    sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+    signal=KILL
+    [ $i -gt 3 ] && signal=INT
+    kill -$signal $background 2>/dev/null || break
+    wait $background 2>/dev/null
+    code=$?
+    [ $signal = KILL ] || [ $code = 130 ] || [ $code = 0 ] || { cat log; fail "SIGINT: exit code $code"; }
+    [ $code = 130 ] && { grep -q "$1 --resume $2 goes on" log || { cat log; fail "no word on how to go on"; }; }
+    "$bin/$1" --resume "$2" >log 2>&1 &
+    background=$!
+  done
+  wait $background || { cat log >&2; fail "the resumed run"; }
+  background=
+}
+
+# same_runs A B: model, metrics, and the first $validated columns of the validation.
+same_runs() {
+  same_files "$1/model.safetensors" "$2/model.safetensors" && same_metrics "$1" "$2"
+  cmp <(cut -d, -f1-$validated "$1/validation.csv") <(cut -d, -f1-$validated "$2/validation.csv") ||
+    fail "validations of $1 and $2 differ"
+}

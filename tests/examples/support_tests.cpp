@@ -22,16 +22,11 @@
 #include "support/program.h"
 #include "support/progress.h"
 #include "support/run_directory.h"
+#include "support/temp_dir.h"
 
 using namespace example;
 
 namespace {
-
-struct Folder {
-  std::string path = (std::filesystem::temp_directory_path() / "linnet-support-XXXXXX").string();
-  Folder() { REQUIRE(mkdtemp(path.data()) != nullptr); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 size_t count(const std::string& text, const std::string& part) {
   size_t n = 0;
@@ -66,8 +61,8 @@ TEST_CASE("progress updates one line on a terminal and writes plain lines elsewh
 }
 
 TEST_CASE("metrics are cut to the checkpoint's step") {
-  const Folder folder;
-  const std::string path = folder.path + "/metrics.csv";
+  const test_support::TempDir folder;
+  const std::string path = folder / "metrics.csv";
   {
     MetricsWriter writer(path, {"step", "loss"});
     for (int step : {20, 40, 50, 60, 80}) writer.add(step, {1.0 / step});
@@ -86,8 +81,8 @@ TEST_CASE("metrics are cut to the checkpoint's step") {
 }
 
 TEST_CASE("a run folder is not overwritten") {
-  const Folder folder;
-  const std::string path = folder.path + "/a/run";
+  const test_support::TempDir folder;
+  const std::string path = folder / "a/run";
   RunDirectory::create(path, {{"dim", 64}});
   CHECK(RunDirectory::open(path).settings()["dim"] == 64);
   RunDirectory::create(path, {{"dim", 32}});  // it has no checkpoint: it never began
@@ -104,23 +99,23 @@ TEST_CASE("a run folder is not overwritten") {
     RunDirectory::create(path, {{"dim", 8}});
   }
   CHECK(RunDirectory::unused(path) == path + "-2");
-  CHECK(RunDirectory::unused(folder.path + "/b") == folder.path + "/b");
-  CHECK_THROWS_AS(RunDirectory::open(folder.path), linnet::Error);
+  CHECK(RunDirectory::unused(folder / "b") == folder / "b");
+  CHECK_THROWS_AS(RunDirectory::open(folder.path().native()), linnet::Error);
 }
 
 TEST_CASE("a run folder is written by one program at a time") {
-  const Folder folder;
+  const test_support::TempDir folder;
   const std::string in_use =
-      folder.path + ": is in use by another program; wait for it to end, or give --out another folder";
+      folder.path().native() + ": is in use by another program; wait for it to end, or give --out another folder";
   {
-    const RunDirectory run = RunDirectory::create(folder.path, {{"dim", 64}});
+    const RunDirectory run = RunDirectory::create(folder.path().native(), {{"dim", 64}});
     const RunDirectory copy = run;
-    CHECK_THROWS_WITH_AS(RunDirectory::create(folder.path, {{"dim", 64}}), in_use.c_str(), linnet::Error);
-    RunDirectory reader = RunDirectory::open(folder.path);
+    CHECK_THROWS_WITH_AS(RunDirectory::create(folder.path().native(), {{"dim", 64}}), in_use.c_str(), linnet::Error);
+    RunDirectory reader = RunDirectory::open(folder.path().native());
     CHECK(reader.settings()["dim"] == 64);
     CHECK_THROWS_WITH_AS(reader.lock(), in_use.c_str(), linnet::Error);
   }
-  RunDirectory::open(folder.path).lock();
+  RunDirectory::open(folder.path().native()).lock();
 }
 
 TEST_CASE("the curve draws every run, thins long ones and survives odd values") {
