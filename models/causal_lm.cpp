@@ -2,6 +2,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/models/block_options.h"
 #include "linnet/models/layer_states.h"
 #include "linnet/nn/dropout.h"
 
@@ -9,20 +10,7 @@ namespace linnet::models {
 namespace {
 
 StackOptions stack_options(const CausalLMOptions& options) {
-  return {.layers = options.layers,
-          .block = {.dim = options.dim,
-                    .heads = options.heads,
-                    .hidden = options.hidden,
-                    .causal = true,
-                    .kind = options.kind,
-                    .window = options.window,
-                    .lsh = options.lsh,
-                    .clustered = options.clustered,
-                    .pre_norm = options.pre_norm,
-                    .dropout = options.dropout,
-                    .activation = options.activation,
-                    .eps = options.eps,
-                    .feature_map = options.feature_map}};
+  return {.layers = options.layers, .block = block_options(options, true)};
 }
 
 nn::LinearOptions head_options(const CausalLMOptions& options, const nn::Embedding& embed) {

@@ -4,6 +4,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
+#include "linnet/models/block_options.h"
 #include "linnet/models/layer_states.h"
 #include "linnet/ops/elementwise.h"
 
@@ -18,24 +19,8 @@ int64_t max_source_time(const EncoderDecoderOptions& options) {
   return options.max_source_time ? options.max_source_time : options.max_time;
 }
 
-BlockOptions block_options(const EncoderDecoderOptions& options) {
-  return {.dim = options.dim,
-          .heads = options.heads,
-          .hidden = options.hidden,
-          .causal = false,
-          .kind = options.kind,
-          .window = options.window,
-          .lsh = options.lsh,
-          .clustered = options.clustered,
-          .pre_norm = options.pre_norm,
-          .dropout = options.dropout,
-          .activation = options.activation,
-          .eps = options.eps,
-          .feature_map = options.feature_map};
-}
-
 DecoderBlockOptions decoder_options(const EncoderDecoderOptions& options) {
-  DecoderBlockOptions decoder{.block = block_options(options), .cross_kind = options.cross_kind};
+  DecoderBlockOptions decoder{.block = block_options(options, false), .cross_kind = options.cross_kind};
   decoder.block.kind = options.decoder_kind.value_or(options.kind);
   return decoder;
 }
@@ -72,7 +57,7 @@ EncoderDecoder::EncoderDecoder(nn::Module* parent, std::string name, const Optio
       source_positions(
           make_positions(*this, "source_positions", options.positions, max_source_time(options), options.dim)),
       dropout(*this, "dropout", {.p = options.dropout}),
-      encoder(*this, "encoder", {.layers = options.encoder_layers, .block = block_options(options)}),
+      encoder(*this, "encoder", {.layers = options.encoder_layers, .block = block_options(options, false)}),
       decoder(*this, "decoder", {.layers = options.decoder_layers, .block = decoder_options(options)}),
       head(*this, "head", head_options(options, embed)),
       vocab_(options.vocab),
