@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "bench/support/probe_kernels.h"
 #include "linnet/core/dispatch.h"
@@ -24,11 +25,11 @@ Probes probes() {
   return {portable::kFlopsPerRound, portable::fma_loop, portable::read_loop};
 }
 
-/// The least time, of `pieces`, until the slowest of all threads has done body(thread).
+/// How long it took, for each of `pieces`, until the slowest of all threads had done body(thread); the shortest first.
 template <class Body>
-double best_seconds(int threads, int pieces, const Body& body) {
+std::vector<double> seconds_of_pieces(int threads, int pieces, const Body& body) {
   using Clock = std::chrono::steady_clock;
-  double best = 1e30;
+  std::vector<double> seconds;
   for (int piece = 0; piece < pieces; ++piece) {
     double slowest = 0;
 #pragma omp parallel num_threads(threads) reduction(max : slowest)
@@ -39,11 +40,13 @@ double best_seconds(int threads, int pieces, const Body& body) {
       for (int thread = 0; thread < threads; ++thread) body(thread);
       slowest = std::chrono::duration<double>(Clock::now() - start).count();
     }
-    best = std::min(best, slowest);
+    seconds.push_back(slowest);
   }
-  return best;
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
 }
 
+constexpr int kPasses = 21;
 volatile float sink;  // keeps the loops from being left out
 
 }  // namespace
@@ -51,7 +54,8 @@ volatile float sink;  // keeps the loops from being left out
 double fma_peak(int threads) {
   const Probes probe = probes();
   const int64_t rounds = 200'000'000 / probe.flops_per_round;
-  const double seconds = best_seconds(threads, 6, [&](int) { sink = probe.fma_loop(rounds, 0.5f, 1.0f); });
+  const double seconds =
+      seconds_of_pieces(threads, 6, [&](int) { sink = probe.fma_loop(rounds, 0.5f, 1.0f); }).front();
   return static_cast<double>(rounds * probe.flops_per_round) * threads / seconds * 1e-9;
 }
 
@@ -61,8 +65,9 @@ double ReadProbe::gigabytes_per_second(int threads) const {
   const Probes probe = probes();
   const int64_t part = buffer_.numel() / threads / 64 * 64;  // vectors stay aligned
   const float* from = buffer_.data<float>();
-  const double seconds =
-      best_seconds(threads, 10, [&](int thread) { sink = probe.read_loop(from + thread * part, part); });
+  const double seconds = seconds_of_pieces(threads, kPasses, [&](int thread) {
+    sink = probe.read_loop(from + thread * part, part);
+  })[kPasses / 2];
   return static_cast<double>(4 * part * threads) / seconds * 1e-9;
 }
 

@@ -8,7 +8,8 @@ namespace bench {
 /// few pieces of about 2 ms: it is to be a peak.
 double fma_peak(int threads);
 
-/// GB/s of reading one buffer over and over, a part a thread, the best of a few passes.
+/// GB/s of reading one buffer over and over, a part a thread: the median of 21 passes, as what is held against it is a
+/// median.
 class ReadProbe {
  public:
   explicit ReadProbe(int64_t bytes);
