@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "linnet/autograd/tape.h"
+#include "linnet/core/compute.h"
 #include "linnet/core/random.h"
 
 namespace linnet {
@@ -18,9 +20,8 @@ std::vector<Variable> leaves_of(const std::vector<Tensor>& inputs) {
 }
 
 double dot(const Tensor& a, const Tensor& b) {
-  double total = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) total += a.data<double>()[i] * b.data<double>()[i];
-  return total;
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
 }
 
 /// f(inputs), of constants: nothing is recorded, on a tape that may train.
@@ -49,18 +50,16 @@ double numeric_slope(const Function& f, const std::vector<Tensor>& inputs, size_
                      const Tensor& seed, const GradcheckOptions& options) {
   auto moved = [&](double distance) {
     std::vector<Tensor> at = inputs;
-    at[which] = inputs[which].clone();
-    double* x = at[which].mutable_data<double>();
-    for (int64_t i = 0; i < at[which].numel(); ++i) x[i] += distance * direction.data<double>()[i];
+    at[which] = compute::add(inputs[which], compute::scale(direction, distance));
     return dot(seed, value_at(f, at, options.training));
   };
   return (moved(options.step) - moved(-options.step)) / (2 * options.step);
 }
 
 Tensor unit(const Tensor& like, int64_t i) {
-  Tensor e = zeros_like(like);
-  e.mutable_data<double>()[i] = 1;
-  return e;
+  std::vector<double> e(static_cast<size_t>(like.numel()), 0);
+  e[static_cast<size_t>(i)] = 1;
+  return Tensor::from(e, like.shape(), like.device());
 }
 
 }  // namespace
@@ -85,18 +84,19 @@ double gradcheck(const Function& f, const std::vector<Tensor>& inputs, const Gra
   bool full = elements * y.numel() <= options.full_below;
   Generator generator{options.seed, stream_of("gradcheck"), 0};
   for (int64_t round = 0; round < (full ? y.numel() : 3); ++round) {
-    Tensor seed = full ? unit(y, round) : generator.normal(y.shape(), 0, 1, Dtype::f64);
+    Tensor seed = full ? unit(y, round) : generator.normal(y.shape(), 0, 1, Dtype::f64, y.device());
     std::vector<Tensor> grads = gradients_at(f, inputs, seed, options.training);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].dtype() != Dtype::f64) continue;
       if (!full) {
-        Tensor direction = generator.normal(inputs[i].shape(), 0, 1, Dtype::f64);
+        Tensor direction = generator.normal(inputs[i].shape(), 0, 1, Dtype::f64, inputs[i].device());
         compare(i, dot(grads[i], direction), numeric_slope(f, inputs, i, direction, seed, options),
                 " along a random direction");
         continue;
       }
+      const std::vector<double> grad = grads[i].to_vector<double>();
       for (int64_t j = 0; j < inputs[i].numel(); ++j)
-        compare(i, grads[i].data<double>()[j], numeric_slope(f, inputs, i, unit(inputs[i], j), seed, options),
+        compare(i, grad[static_cast<size_t>(j)], numeric_slope(f, inputs, i, unit(inputs[i], j), seed, options),
                 " element ", j, " by output element ", round);
     }
   }

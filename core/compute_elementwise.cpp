@@ -46,14 +46,14 @@ BroadcastLoop make_loop(const Shape& shape, std::initializer_list<const Tensor*>
 
 /// Runs body(loop, output offset, input offsets) over parts of the loop's first axis.
 template <class Body>
-void split_loop(const BroadcastLoop& loop, const Body& body) {
+void split_loop(Device device, const BroadcastLoop& loop, const Body& body) {
   if (loop.rank == 0) {
     int64_t in[3] = {};
     return body(loop, int64_t{0}, in);
   }
   int64_t row = 1;
   for (int d = 1; d < loop.rank; ++d) row *= loop.size[d];
-  parallel_for(loop.size[0], kCheap * static_cast<double>(row), [&](int64_t begin, int64_t end) {
+  parallel_for(device, loop.size[0], kCheap * static_cast<double>(row), [&](int64_t begin, int64_t end) {
     BroadcastLoop part = loop;
     part.size[0] = end - begin;
     int64_t in[3] = {begin * loop.stride[0][0], begin * loop.stride[1][0], begin * loop.stride[2][0]};
@@ -79,9 +79,10 @@ Tensor binary_slope(BinaryOp op, const Tensor& a, const Tensor& b, const Tensor&
     const auto& table = general_kernels<T>(a.device());
     auto kernel = (which == Slope::a ? table.binary_slope_a : table.binary_slope_b)[static_cast<int>(op)];
     T* out = full.mutable_data<T>();
-    split_loop(make_loop(dy.shape(), {&a, &b}), [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
-      kernel(loop, a.data<T>() + in[0], b.data<T>() + in[1], dy.data<T>() + at, out + at);
-    });
+    split_loop(dy.device(), make_loop(dy.shape(), {&a, &b}),
+               [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
+                 kernel(loop, a.data<T>() + in[0], b.data<T>() + in[1], dy.data<T>() + at, out + at);
+               });
   });
   return sum_to(full, target.shape());
 }
@@ -100,7 +101,7 @@ void unary_into(UnaryOp op, const Tensor& x, Tensor& y, double p, double q) {
   with_float(kUnaryNames[static_cast<int>(op)], x.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(x.device()).unary[static_cast<int>(op)];
     T* out = y.mutable_data<T>();
-    parallel_for(x.numel(), kCheap, [&](int64_t begin, int64_t end) {
+    parallel_for(x.device(), x.numel(), kCheap, [&](int64_t begin, int64_t end) {
       kernel(end - begin, x.data<T>() + begin, out + begin, static_cast<T>(p), static_cast<T>(q));
     });
   });
@@ -113,7 +114,7 @@ Tensor unary_slope(UnaryOp op, const Tensor& x, const Tensor& y, const Tensor& d
     const T* xs = x.defined() ? x.data<T>() : nullptr;
     const T* ys = y.defined() ? y.data<T>() : nullptr;
     T* out = dx.mutable_data<T>();
-    parallel_for(dy.numel(), kCheap, [&](int64_t begin, int64_t end) {
+    parallel_for(dy.device(), dy.numel(), kCheap, [&](int64_t begin, int64_t end) {
       kernel(end - begin, xs ? xs + begin : nullptr, ys ? ys + begin : nullptr, dy.data<T>() + begin, out + begin,
              static_cast<T>(p), static_cast<T>(q));
     });
@@ -128,9 +129,10 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
   with_float(op_name, a.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(a.device()).binary[static_cast<int>(op)];
     T* out = y.mutable_data<T>();
-    split_loop(make_loop(y.shape(), {&a, &b}), [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
-      kernel(loop, a.data<T>() + in[0], b.data<T>() + in[1], out + at);
-    });
+    split_loop(y.device(), make_loop(y.shape(), {&a, &b}),
+               [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
+                 kernel(loop, a.data<T>() + in[0], b.data<T>() + in[1], out + at);
+               });
   });
   return y;
 }
@@ -150,9 +152,10 @@ Tensor compare(CompareOp op, const Tensor& a, const Tensor& b) {
   with_float(op_name, a.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(a.device()).compare[static_cast<int>(op)];
     uint8_t* out = y.mutable_data<uint8_t>();
-    split_loop(make_loop(y.shape(), {&a, &b}), [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
-      kernel(loop, a.data<T>() + in[0], b.data<T>() + in[1], out + at);
-    });
+    split_loop(y.device(), make_loop(y.shape(), {&a, &b}),
+               [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
+                 kernel(loop, a.data<T>() + in[0], b.data<T>() + in[1], out + at);
+               });
   });
   return y;
 }
@@ -166,9 +169,10 @@ Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
   with_float("where", a.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(a.device()).where;
     T* out = y.mutable_data<T>();
-    split_loop(make_loop(y.shape(), {&mask, &a, &b}), [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
-      kernel(loop, mask.data<uint8_t>() + in[0], a.data<T>() + in[1], b.data<T>() + in[2], out + at);
-    });
+    split_loop(y.device(), make_loop(y.shape(), {&mask, &a, &b}),
+               [&](const BroadcastLoop& loop, int64_t at, const int64_t* in) {
+                 kernel(loop, mask.data<uint8_t>() + in[0], a.data<T>() + in[1], b.data<T>() + in[2], out + at);
+               });
   });
   return y;
 }
@@ -179,7 +183,7 @@ void accumulate_inplace(Tensor& y, const Tensor& x) {
   with_float("accumulate", y.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(y.device()).accumulate;
     T* out = y.mutable_data<T>();
-    parallel_for(y.numel(), kCheap,
+    parallel_for(y.device(), y.numel(), kCheap,
                  [&](int64_t begin, int64_t end) { kernel(end - begin, x.data<T>() + begin, out + begin); });
   });
 }
@@ -189,10 +193,10 @@ void add_row_inplace(Tensor& y, const Tensor& row) {
   const int64_t width = row.numel(), rows = y.shape().first(y.rank() - 1).numel();
   LINNET_CHECK(y.size(-1) == width, "add_row: a row ", row.shape(), " added to ", y.shape());
   with_float("add_row", y.dtype(), [&]<class T>() {
-    auto kernel = general_kernels<T>(y.device()).accumulate;
+    auto kernel = general_kernels<T>(y.device()).accumulate_rows;
     T* out = y.mutable_data<T>();
-    parallel_for(rows, kCheap * static_cast<double>(width), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) kernel(width, row.data<T>(), out + i * width);
+    parallel_for(y.device(), rows, kCheap * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+      kernel(end - begin, width, row.data<T>(), 0, out + begin * width, width);
     });
   });
 }
@@ -201,7 +205,7 @@ void scale_inplace(Tensor& y, double factor) {
   with_float("scale", y.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(y.device()).scale;
     T* out = y.mutable_data<T>();
-    parallel_for(y.numel(), kCheap,
+    parallel_for(y.device(), y.numel(), kCheap,
                  [&](int64_t begin, int64_t end) { kernel(end - begin, static_cast<T>(factor), out + begin); });
   });
 }

@@ -12,7 +12,8 @@ template <class T>
 void gemm(Device device, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
           const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
   const auto kernel = general_kernels<T>(device).gemm;
-  if (ta || !tb || m > kFewRows) return kernel(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  if (device != Device::cpu || ta || !tb || m > kFewRows)
+    return kernel(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   constexpr int64_t kColumns = 16;  // whole vectors, few enough that threads get equal shares
   const double cost = static_cast<double>(k * std::min(n, kColumns)) * std::max(0.1, 0.025 * static_cast<double>(m));
   parallel_for((n + kColumns - 1) / kColumns, cost, [&](int64_t begin, int64_t end) {
@@ -58,11 +59,17 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool ta, bool tb) {
   Tensor y = Tensor::empty(shape, a.dtype(), a.device());
   int64_t lda = std::max<int64_t>(1, a.size(-1)), ldb = std::max<int64_t>(1, b.size(-1)), ldc = std::max<int64_t>(1, n);
   with_float("matmul", a.dtype(), [&]<class T>() {
-    auto kernel = general_kernels<T>(a.device()).gemm;
+    const auto& table = general_kernels<T>(a.device());
+    const auto kernel = table.gemm;
     T* out = y.mutable_data<T>();
     if (stack_b.numel() == 1 && !ta && stack == stack_a)  // the batch is more rows
       return gemm<T>(a.device(), false, tb, stack.numel() * m, n, k, 1, a.data<T>(), lda, b.data<T>(), ldb, 0, out,
                      ldc);
+    const auto step = [&](const Shape& from, int64_t size) { return from == stack ? size : int64_t{0}; };
+    const auto is_regular = [&](const Shape& from) { return from == stack || from.numel() == 1; };
+    if (table.gemm_batched && is_regular(stack_a) && is_regular(stack_b))
+      return table.gemm_batched(ta, tb, m, n, k, a.data<T>(), lda, step(stack_a, m * k), b.data<T>(), ldb,
+                                step(stack_b, k * n), out, stack.numel());
     double cost = 0.02 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) + 50;
     parallel_for(stack.numel(), cost, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)

@@ -46,7 +46,7 @@ constexpr int64_t kRowsTogether = 256;
 template <class T, class Kernel>
 void sum_rows(int64_t n, int64_t inner, const T* x, T* y, Kernel kernel) {
   const int64_t blocks = (n + kRowsTogether - 1) / kRowsTogether;
-  Tensor partial = Tensor::empty({blocks, inner}, dtype_of<T>);
+  Tensor partial = Tensor::empty({blocks, inner}, dtype_of<T>, Device::cpu);
   T* sums = partial.mutable_data<T>();
   parallel_for(blocks, 0.5 * static_cast<double>(kRowsTogether * inner), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
@@ -80,12 +80,13 @@ Tensor reduce(Reduction kind, const Tensor& x, std::span<const int64_t> axes, bo
     auto kernel = kind == Reduction::sum ? table.sum : kind == Reduction::max ? table.max : table.min;
     const T* in = plan.x.data<T>();
     T* out = y.mutable_data<T>();
-    if (kind == Reduction::sum && plan.outer == 1 && plan.n > 2 * kRowsTogether) {
+    if (kind == Reduction::sum && plan.outer == 1 && plan.n > 2 * kRowsTogether && x.device() == Device::cpu) {
       return sum_rows(plan.n, plan.inner, in, out, kernel);
     }
-    parallel_for(plan.outer, 0.5 * static_cast<double>(plan.n * plan.inner), [&](int64_t begin, int64_t end) {
-      kernel(end - begin, plan.n, plan.inner, in + begin * plan.n * plan.inner, out + begin * plan.inner);
-    });
+    parallel_for(x.device(), plan.outer, 0.5 * static_cast<double>(plan.n * plan.inner),
+                 [&](int64_t begin, int64_t end) {
+                   kernel(end - begin, plan.n, plan.inner, in + begin * plan.n * plan.inner, out + begin * plan.inner);
+                 });
   });
   return y;
 }
@@ -112,6 +113,9 @@ Tensor argmax(const Tensor& x, int64_t axis) {
 }
 
 double sum_of_squares(const Tensor& x) {
+  if (x.device() != Device::cpu)
+    return with_float("sum_of_squares", x.dtype(),
+                      [&]<class T>() { return general_kernels<T>(x.device()).sum_of_squares(x.numel(), x.data<T>()); });
   constexpr int64_t kBlock = 1 << 16;  // blocks are summed in order, so that the result does not depend on the threads
   int64_t blocks = (x.numel() + kBlock - 1) / kBlock;
   std::vector<double> parts(static_cast<size_t>(blocks));
@@ -132,7 +136,7 @@ bool all_finite(const Tensor& x) {
   std::atomic<bool> finite = true;
   with_float("all_finite", x.dtype(), [&]<class T>() {
     auto kernel = general_kernels<T>(x.device()).all_finite;
-    parallel_for(x.numel(), 0.5, [&](int64_t begin, int64_t end) {
+    parallel_for(x.device(), x.numel(), 0.5, [&](int64_t begin, int64_t end) {
       if (!kernel(end - begin, x.data<T>() + begin)) finite = false;
     });
   });

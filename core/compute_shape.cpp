@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "linnet/core/compute.h"
+#include "linnet/core/cuda_device.h"
 #include "linnet/core/kernels.h"
 #include "linnet/core/threads.h"
 
@@ -17,24 +18,21 @@ void with_movable(const Tensor& x, F&& f) {
 }
 
 /// A copy of `rows` runs of `bytes` bytes each.
-void copy_runs(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t rows, int64_t bytes) {
+void copy_runs(Device device, char* to, int64_t to_step, const char* from, int64_t from_step, int64_t rows,
+               int64_t bytes) {
   if (bytes == 0) return;
+  if (device == Device::cuda) return cuda_device().copy_rows(to, to_step, from, from_step, rows, bytes);
   parallel_for(rows, 10 + 0.1 * static_cast<double>(bytes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       std::memcpy(to + i * to_step, from + i * from_step, static_cast<size_t>(bytes));
   });
 }
 
-void check_cpu(const Tensor& x) {
-  if (x.device() != Device::cpu) throw_no_cuda();
-}
-
 /// Fills y, element by element, from the elements of x that the loop names.
 void copy_strided(const PermuteLoop& loop, const Tensor& x, Tensor& y) {
   if (y.numel() == 0) return;
   if (x.dtype() == Dtype::u8) {  // masks are small: through i32
-    check_cpu(x);
-    Tensor wide = Tensor::empty(y.shape(), Dtype::i32);
+    Tensor wide = Tensor::empty(y.shape(), Dtype::i32, x.device());
     copy_strided(loop, x.to(Dtype::i32), wide);
     return y.copy_from(wide.to(Dtype::u8));
   }
@@ -44,7 +42,7 @@ void copy_strided(const PermuteLoop& loop, const Tensor& x, Tensor& y) {
     T* out = static_cast<T*>(y.mutable_raw());
     if (loop.rank == 0) return kernel(loop, in, out);
     int64_t row = y.numel() / loop.size[0];
-    parallel_for(loop.size[0], 1.0 * static_cast<double>(row), [&](int64_t begin, int64_t end) {
+    parallel_for(x.device(), loop.size[0], 1.0 * static_cast<double>(row), [&](int64_t begin, int64_t end) {
       PermuteLoop part = loop;
       part.size[0] = end - begin;
       kernel(part, in + begin * loop.stride[0], out + begin * row);
@@ -118,14 +116,13 @@ Tensor concat(std::span<const Tensor> parts, int64_t axis) {
                  "concat: ", part.shape(), " does not fit ", first.shape(), " along axis ", axis);
     shape.set(a, shape[a] + part.shape()[a]);
   }
-  check_cpu(first);
   Tensor y = Tensor::empty(shape, first.dtype(), first.device());
   int64_t total = shape[a], outer = first.shape().first(a).numel();
   int64_t unit = first.shape().last(first.rank() - a - 1).numel() * size_of(first.dtype());
   char* out = static_cast<char*>(y.mutable_raw());
   for (const Tensor& part : parts) {
     int64_t run = part.shape()[a] * unit;
-    copy_runs(out, total * unit, static_cast<const char*>(part.raw()), run, outer, run);
+    copy_runs(first.device(), out, total * unit, static_cast<const char*>(part.raw()), run, outer, run);
     out += run;
   }
   return y;
@@ -135,11 +132,11 @@ Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
   int a = normal_axis("slice", axis, x.rank());
   LINNET_CHECK(0 <= begin && begin <= end && end <= x.shape()[a], "slice: ", begin, " to ", end, " of axis ", axis,
                " of ", x.shape());
-  check_cpu(x);
   Tensor y = Tensor::empty(x.shape().with(a, end - begin), x.dtype(), x.device());
   int64_t unit = x.shape().last(x.rank() - a - 1).numel() * size_of(x.dtype());
-  copy_runs(static_cast<char*>(y.mutable_raw()), (end - begin) * unit, static_cast<const char*>(x.raw()) + begin * unit,
-            x.shape()[a] * unit, x.shape().first(a).numel(), (end - begin) * unit);
+  copy_runs(x.device(), static_cast<char*>(y.mutable_raw()), (end - begin) * unit,
+            static_cast<const char*>(x.raw()) + begin * unit, x.shape()[a] * unit, x.shape().first(a).numel(),
+            (end - begin) * unit);
   return y;
 }
 
@@ -151,20 +148,31 @@ void add_slice_inplace(Tensor& y, int64_t axis, int64_t begin, const Tensor& par
                "add_slice: ", part.shape(), " at ", begin, " of axis ", axis, " of ", y.shape());
   int64_t unit = y.shape().last(y.rank() - a - 1).numel(), run = part.shape()[a] * unit;
   with_float("add_slice", y.dtype(), [&]<class T>() {
-    auto kernel = general_kernels<T>(y.device()).accumulate;
-    T* out = y.mutable_data<T>() + begin * unit;
-    for (int64_t i = 0; i < y.shape().first(a).numel(); ++i)
-      kernel(run, part.data<T>() + i * run, out + i * y.shape()[a] * unit);
+    general_kernels<T>(y.device())
+        .accumulate_rows(y.shape().first(a).numel(), run, part.data<T>(), run, y.mutable_data<T>() + begin * unit,
+                         y.shape()[a] * unit);
   });
 }
 
+namespace {
+
+/// The first place whose index is not in 0 .. rows-1, or -1.
+int64_t first_outside(const Tensor& index, int64_t rows) {
+  const int32_t* at = index.data<int32_t>();
+  if (index.device() == Device::cuda) return cuda_device().first_outside(index.numel(), at, rows);
+  for (int64_t i = 0; i < index.numel(); ++i)
+    if (at[i] < 0 || at[i] >= rows) return i;
+  return -1;
+}
+
+}  // namespace
+
 void check_indices(const char* op, const Tensor& index, int64_t rows) {
   LINNET_CHECK(index.dtype() == Dtype::i32, op, ": the indices are ", index.dtype(), ", i32 wanted");
-  if (index.device() != Device::cpu) throw_no_cuda();
-  const int32_t* at = index.data<int32_t>();
-  for (int64_t i = 0; i < index.numel(); ++i)
-    LINNET_CHECK(at[i] >= 0 && at[i] < rows, op, ": index ", at[i], " at position ", i, ", but there are ", rows,
-                 " rows");
+  const int64_t i = first_outside(index, rows);
+  if (i < 0) return;
+  const int32_t at = index.reshape({-1}).slice(i, i + 1).to_vector<int32_t>()[0];
+  fail(op, ": index ", at, " at position ", i, ", but there are ", rows, " rows");
 }
 
 namespace {
@@ -182,7 +190,7 @@ void gather(const Tensor& table, const Tensor& index, Tensor& y) {
     auto kernel = general_kernels<T>(table.device()).gather_rows;
     const T* from = static_cast<const T*>(table.raw());
     T* out = static_cast<T*>(y.mutable_raw());
-    parallel_for(index.numel(), 5 + 0.3 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+    parallel_for(table.device(), index.numel(), 5 + 0.3 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
       kernel(end - begin, width, index.data<int32_t>() + begin, from, out + begin * width);
     });
   });
@@ -222,9 +230,10 @@ void scatter_add_rows_inplace(Tensor& table, const Tensor& index, const Tensor& 
     T* out = table.mutable_data<T>();
     double each =
         0.5 * static_cast<double>(index.numel() * width) / static_cast<double>(std::max<int64_t>(1, table.shape()[0]));
-    parallel_for(table.shape()[0], each, [&](int64_t begin, int64_t end) {  // threads own rows: no two add to one
-      kernel(index.numel(), width, index.data<int32_t>(), rows.data<T>(), out, begin, end);
-    });
+    parallel_for(table.device(), table.shape()[0], each,
+                 [&](int64_t begin, int64_t end) {  // threads own rows: no two add to one
+                   kernel(index.numel(), width, index.data<int32_t>(), rows.data<T>(), out, begin, end);
+                 });
   });
 }
 

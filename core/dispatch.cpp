@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "linnet/core/cuda_device.h"
+
 namespace linnet {
 namespace {
 
@@ -64,10 +66,52 @@ void force_level(Level level) {
 
 void unforce_level() { current = kUnset; }
 
-void throw_no_cuda() {
-  fail("cuda: this linnet was built without CUDA; use the device cpu, or build linnet with the CUDA Toolkit installed");
+namespace {
+
+bool built_with_cuda() { return &cuda::device != nullptr; }
+
+Device first_device() {
+  const char* wanted = std::getenv("LINNET_DEVICE");
+  if (!wanted || !*wanted) return Device::cpu;
+  for (Device d : {Device::cpu, Device::cuda})
+    if (std::string_view(wanted) == name(d)) return d;
+  fail("LINNET_DEVICE: '", wanted, "' given, cpu or cuda wanted");
 }
 
-bool cuda_available() { return false; }
+std::atomic<int> current_device = kUnset;
+
+}  // namespace
+
+void throw_no_cuda() {
+  if (!built_with_cuda())
+    fail(
+        "cuda: this linnet was built without CUDA; use the device cpu, or build linnet with the CUDA Toolkit "
+        "installed");
+  const char* fault = cuda::device.fault();
+  fail("cuda: ", fault ? fault : "no kernel of this op", "; use the device cpu");
+}
+
+const CudaDevice& cuda_device() {
+  if (!cuda_available()) throw_no_cuda();
+  return cuda::device;
+}
+
+bool cuda_available() { return built_with_cuda() && !cuda::device.fault(); }
+
+CudaInfo cuda_info() {
+  const CudaDevice& device = cuda_device();
+  return {device.name(), device.memory(false), device.memory(true)};
+}
+
+Device default_device() {
+  int d = current_device.load(std::memory_order_relaxed);
+  if (d == kUnset) current_device.store(d = static_cast<int>(first_device()), std::memory_order_relaxed);
+  return static_cast<Device>(d);
+}
+
+void set_default_device(Device device) {
+  if (device == Device::cuda) cuda_device();
+  current_device = static_cast<int>(device);
+}
 
 }  // namespace linnet

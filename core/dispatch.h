@@ -1,5 +1,6 @@
 // Dispatch: which filled instance of a family of kernels serves a device on this machine.
 #pragma once
+#include <string>
 #include <type_traits>
 
 #include "linnet/core/dtype.h"
@@ -16,8 +17,13 @@ Level level();                  ///< the level in use: the best, unless one was 
 void force_level(Level level);  ///< throws where this machine or this build lacks it
 void unforce_level();           ///< back to the best; also settable by LINNET_LEVEL=plain|portable|avx2|avx512
 
-[[noreturn]] void throw_no_cuda();  ///< Error: built without CUDA, and what to do
-bool cuda_available();              ///< false: this build has no CUDA
+[[noreturn]] void throw_no_cuda();  ///< Error: built without CUDA, or no GPU here; and what to do
+bool cuda_available();              ///< whether this build has CUDA and this machine a GPU
+struct CudaInfo {
+  std::string name;
+  int64_t memory, free;  ///< bytes
+};
+CudaInfo cuda_info();  ///< throws where CUDA is not available
 
 /// The instances of one family of kernels, nullptr where there is none: the next lower level serves then.
 template <class Table>
@@ -67,7 +73,7 @@ struct FloatInstances {
 
 }  // namespace linnet
 
-// LINNET_INSTANCES(Table, name): all levels' `name` in one Instances<Table>, each defined as
+// LINNET_DECLARE_LEVELS(Table, name): all levels' `name`, each defined as
 // `namespace linnet::<level> { extern const Table name; }`.
 #define LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name) \
   namespace linnet::plain {                            \
@@ -75,6 +81,17 @@ struct FloatInstances {
   }                                                    \
   namespace linnet::portable {                         \
   extern const Table name;                             \
+  }
+// LINNET_DECLARE_CUDA(Table, name): the instance for a GPU, which name's .cu file defines. A build without CUDA leaves
+// it undefined, and its address null.
+#if defined(LINNET_HAS_CUDA)
+#define LINNET_IF_BUILT
+#else
+#define LINNET_IF_BUILT [[gnu::weak]]
+#endif
+#define LINNET_DECLARE_CUDA(Table, name)   \
+  namespace linnet::cuda {                 \
+  LINNET_IF_BUILT extern const Table name; \
   }
 #ifdef LINNET_HAS_X86_LEVELS
 #define LINNET_DECLARE_LEVELS(Table, name)       \
@@ -85,13 +102,19 @@ struct FloatInstances {
   namespace linnet::avx512 {                     \
   extern const Table name;                       \
   }
-#define LINNET_INSTANCES(name) \
-  { &::linnet::plain::name, &::linnet::portable::name, &::linnet::avx2::name, &::linnet::avx512::name }
+#define LINNET_LEVELS(name) \
+  &::linnet::plain::name, &::linnet::portable::name, &::linnet::avx2::name, &::linnet::avx512::name
 #else
 #define LINNET_DECLARE_LEVELS(Table, name) LINNET_DECLARE_PLAIN_AND_PORTABLE(Table, name)
-#define LINNET_INSTANCES(name) \
-  { &::linnet::plain::name, &::linnet::portable::name }
+#define LINNET_LEVELS(name) &::linnet::plain::name, &::linnet::portable::name, nullptr, nullptr
 #endif
+// Instances of the family: of the CPU alone, or of a GPU, too.
+#define LINNET_CPU_INSTANCES(name) \
+  { LINNET_LEVELS(name) }
+#define LINNET_INSTANCES(name) \
+  { LINNET_LEVELS(name), &::linnet::cuda::name }
 // FloatInstances of the families name_f32 and name_f64.
+#define LINNET_CPU_FLOAT_INSTANCES(name) \
+  { LINNET_CPU_INSTANCES(name##_f32), LINNET_CPU_INSTANCES(name##_f64) }
 #define LINNET_FLOAT_INSTANCES(name) \
   { LINNET_INSTANCES(name##_f32), LINNET_INSTANCES(name##_f64) }

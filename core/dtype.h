@@ -27,6 +27,11 @@ inline constexpr Dtype dtype_of<int32_t> = Dtype::i32;
 template <>
 inline constexpr Dtype dtype_of<uint8_t> = Dtype::u8;
 
+/// Where the factories of Tensor put what they make, unless told: the CPU, or what LINNET_DEVICE=cpu|cuda says.
+Device default_device();
+/// Throws where there is no such device. Set it before the first tensor: what is there already stays where it is.
+void set_default_device(Device device);
+
 /// with_float("exp", dtype, [&]<class T>() { ... }): calls f with T = float or double; other dtypes are an error naming
 /// the op.
 template <class F>

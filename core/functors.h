@@ -72,54 +72,54 @@ struct Unary {
 
 template <class T>
 struct Neg : Unary<T> {
-  T f(T x) const { return -x; }
-  T df(T, T) const { return -1; }
+  LINNET_FN T f(T x) const { return -x; }
+  LINNET_FN T df(T, T) const { return -1; }
 };
 template <class T>
 struct Abs : Unary<T> {
-  T f(T x) const { return abs(x); }
-  T df(T x, T) const { return x > 0 ? T(1) : x < 0 ? T(-1) : T(0); }
+  LINNET_FN T f(T x) const { return abs(x); }
+  LINNET_FN T df(T x, T) const { return x > 0 ? T(1) : x < 0 ? T(-1) : T(0); }
 };
 template <class T>
 struct Exp : Unary<T> {
-  T f(T x) const { return exp(x); }
-  T df(T, T y) const { return y; }
+  LINNET_FN T f(T x) const { return exp(x); }
+  LINNET_FN T df(T, T y) const { return y; }
 };
 template <class T>
 struct Log : Unary<T> {
-  T f(T x) const { return log(x); }
-  T df(T x, T) const { return 1 / x; }
+  LINNET_FN T f(T x) const { return log(x); }
+  LINNET_FN T df(T x, T) const { return 1 / x; }
 };
 template <class T>
 struct Sqrt : Unary<T> {
-  T f(T x) const { return sqrt(x); }
-  T df(T, T y) const { return T(0.5) / y; }
+  LINNET_FN T f(T x) const { return sqrt(x); }
+  LINNET_FN T df(T, T y) const { return T(0.5) / y; }
 };
 template <class T>
 struct Square : Unary<T> {
-  T f(T x) const { return x * x; }
-  T df(T x, T) const { return 2 * x; }
+  LINNET_FN T f(T x) const { return x * x; }
+  LINNET_FN T df(T x, T) const { return 2 * x; }
 };
 template <class T>
 struct Tanh : Unary<T> {
-  T f(T x) const { return tanh(x); }
-  T df(T, T y) const { return 1 - y * y; }
+  LINNET_FN T f(T x) const { return tanh(x); }
+  LINNET_FN T df(T, T y) const { return 1 - y * y; }
 };
 template <class T>
 struct Sigmoid : Unary<T> {
-  T f(T x) const { return sigmoid(x); }
-  T df(T, T y) const { return y * (1 - y); }
+  LINNET_FN T f(T x) const { return sigmoid(x); }
+  LINNET_FN T df(T, T y) const { return y * (1 - y); }
 };
 template <class T>
 struct Relu : Unary<T> {
-  T f(T x) const { return x < 0 ? T(0) : x; }  // NaN stays NaN
-  T df(T, T y) const { return y > 0 ? T(1) : T(0); }
+  LINNET_FN T f(T x) const { return x < 0 ? T(0) : x; }  // NaN stays NaN
+  LINNET_FN T df(T, T y) const { return y > 0 ? T(1) : T(0); }
 };
 /// x Phi(x), Phi the normal distribution (Hendrycks and Gimpel 2016).
 template <class T>
 struct Gelu : Unary<T> {
-  T f(T x) const { return T(0.5) * x * (1 + erf(x * T(0.70710678118654752))); }
-  T df(T x, T) const {
+  LINNET_FN T f(T x) const { return T(0.5) * x * (1 + erf(x * T(0.70710678118654752))); }
+  LINNET_FN T df(T x, T) const {
     T phi = T(0.3989422804014327) * exp_nonpositive(T(-0.5) * x * x);
     return T(0.5) * (1 + erf(x * T(0.70710678118654752))) + x * phi;
   }
@@ -128,8 +128,8 @@ struct Gelu : Unary<T> {
 template <class T>
 struct GeluTanh : Unary<T> {
   static constexpr T kScale = T(1.5957691216057308), kCube = T(0.0713548162726009);  // 2 sqrt(2/pi) and 0.044715 of it
-  T f(T x) const { return x * sigmoid(x * (kScale + kCube * (x * x))); }
-  T df(T x, T) const {
+  LINNET_FN T f(T x) const { return x * sigmoid(x * (kScale + kCube * (x * x))); }
+  LINNET_FN T df(T x, T) const {
     T s = sigmoid(x * (kScale + kCube * (x * x)));
     T rise = s * (1 - s), steep = x * (kScale + 3 * kCube * (x * x));
     return s + (rise == 0 ? T(0) : rise * steep);  // far out, steep overflows
@@ -138,19 +138,19 @@ struct GeluTanh : Unary<T> {
 /// elu(x) + 1, the feature map of linear attention: by branches, so that small values survive.
 template <class T>
 struct Elu1 : Unary<T> {
-  T f(T x) const {
+  LINNET_FN T f(T x) const {
     T e = exp_nonpositive(x);
     return x >= 0 ? x + 1 : e;
   }
-  T df(T, T y) const { return y < 1 ? y : T(1); }
+  LINNET_FN T df(T, T y) const { return y < 1 ? y : T(1); }
 };
 template <class T>
 struct Elu : Unary<T> {
-  T f(T x) const {
+  LINNET_FN T f(T x) const {
     T e = this->p * expm1(x > 0 ? T(0) : x);
     return x < 0 ? e : x;  // -0 and NaN stay
   }
-  T df(T x, T) const {
+  LINNET_FN T df(T x, T) const {
     T e = this->p * exp_nonpositive(x);
     return x > 0 ? T(1) : e;
   }
@@ -158,97 +158,97 @@ struct Elu : Unary<T> {
 /// log(1 + e^x) = max(x, 0) + log1p(e^-|x|).
 template <class T>
 struct Softplus : Unary<T> {
-  T f(T x) const { return (x < 0 ? T(0) : x) + log1p(exp_nonpositive(-abs(x))); }
-  T df(T x, T) const { return sigmoid(x); }
+  LINNET_FN T f(T x) const { return (x < 0 ? T(0) : x) + log1p(exp_nonpositive(-abs(x))); }
+  LINNET_FN T df(T x, T) const { return sigmoid(x); }
 };
 template <class T>
 struct Clamp : Unary<T> {
-  T f(T x) const {
+  LINNET_FN T f(T x) const {
     T y = x < this->p ? this->p : x;
     return y > this->q ? this->q : y;
   }
-  T df(T x, T) const { return x >= this->p && x <= this->q ? T(1) : T(0); }
+  LINNET_FN T df(T x, T) const { return x >= this->p && x <= this->q ? T(1) : T(0); }
 };
 template <class T>
 struct PowScalar : Unary<T> {
-  T f(T x) const { return pow(x, this->p); }
-  T df(T x, T) const { return this->p == 0 ? T(0) : this->p * pow(x, this->p - 1); }
+  LINNET_FN T f(T x) const { return pow(x, this->p); }
+  LINNET_FN T df(T x, T) const { return this->p == 0 ? T(0) : this->p * pow(x, this->p - 1); }
 };
 template <class T>
 struct Affine : Unary<T> {
-  T f(T x) const { return this->p * x + this->q; }
-  T df(T, T) const { return this->p; }
+  LINNET_FN T f(T x) const { return this->p * x + this->q; }
+  LINNET_FN T df(T, T) const { return this->p; }
 };
 
 /// da and db are the slopes by the first and the second input.
 template <class T>
 struct Add {
-  static T f(T a, T b) { return a + b; }
-  static T da(T, T) { return 1; }
-  static T db(T, T) { return 1; }
+  LINNET_FN static T f(T a, T b) { return a + b; }
+  LINNET_FN static T da(T, T) { return 1; }
+  LINNET_FN static T db(T, T) { return 1; }
 };
 template <class T>
 struct Sub {
-  static T f(T a, T b) { return a - b; }
-  static T da(T, T) { return 1; }
-  static T db(T, T) { return -1; }
+  LINNET_FN static T f(T a, T b) { return a - b; }
+  LINNET_FN static T da(T, T) { return 1; }
+  LINNET_FN static T db(T, T) { return -1; }
 };
 template <class T>
 struct Mul {
-  static T f(T a, T b) { return a * b; }
-  static T da(T, T b) { return b; }
-  static T db(T a, T) { return a; }
+  LINNET_FN static T f(T a, T b) { return a * b; }
+  LINNET_FN static T da(T, T b) { return b; }
+  LINNET_FN static T db(T a, T) { return a; }
 };
 template <class T>
 struct Div {
-  static T f(T a, T b) { return a / b; }
-  static T da(T, T b) { return 1 / b; }
-  static T db(T a, T b) { return -(a / b) / b; }  // b * b may overflow
+  LINNET_FN static T f(T a, T b) { return a / b; }
+  LINNET_FN static T da(T, T b) { return 1 / b; }
+  LINNET_FN static T db(T a, T b) { return -(a / b) / b; }  // b * b may overflow
 };
 /// The slope by the exponent is 0 at a = 0 (its limit for b > 0) and NaN below, as the logarithm.
 template <class T>
 struct Pow {
-  static T f(T a, T b) { return pow(a, b); }
-  static T da(T a, T b) { return b == 0 ? T(0) : b * pow(a, b - 1); }
-  static T db(T a, T b) { return a == 0 && b >= 0 ? T(0) : pow(a, b) * log(a); }
+  LINNET_FN static T f(T a, T b) { return pow(a, b); }
+  LINNET_FN static T da(T a, T b) { return b == 0 ? T(0) : b * pow(a, b - 1); }
+  LINNET_FN static T db(T a, T b) { return a == 0 && b >= 0 ? T(0) : pow(a, b) * log(a); }
 };
 /// Equal inputs share the gradient.
 template <class T>
 struct Maximum {
-  static T f(T a, T b) { return a > b || a != a ? a : b; }
-  static T da(T a, T b) { return a > b ? T(1) : a == b ? T(0.5) : T(0); }
-  static T db(T a, T b) { return b > a ? T(1) : a == b ? T(0.5) : T(0); }
+  LINNET_FN static T f(T a, T b) { return a > b || a != a ? a : b; }
+  LINNET_FN static T da(T a, T b) { return a > b ? T(1) : a == b ? T(0.5) : T(0); }
+  LINNET_FN static T db(T a, T b) { return b > a ? T(1) : a == b ? T(0.5) : T(0); }
 };
 template <class T>
 struct Minimum {
-  static T f(T a, T b) { return a < b || a != a ? a : b; }
-  static T da(T a, T b) { return a < b ? T(1) : a == b ? T(0.5) : T(0); }
-  static T db(T a, T b) { return b < a ? T(1) : a == b ? T(0.5) : T(0); }
+  LINNET_FN static T f(T a, T b) { return a < b || a != a ? a : b; }
+  LINNET_FN static T da(T a, T b) { return a < b ? T(1) : a == b ? T(0.5) : T(0); }
+  LINNET_FN static T db(T a, T b) { return b < a ? T(1) : a == b ? T(0.5) : T(0); }
 };
 
 template <class T>
 struct Equal {
-  static bool f(T a, T b) { return a == b; }
+  LINNET_FN static bool f(T a, T b) { return a == b; }
 };
 template <class T>
 struct NotEqual {
-  static bool f(T a, T b) { return a != b; }
+  LINNET_FN static bool f(T a, T b) { return a != b; }
 };
 template <class T>
 struct Less {
-  static bool f(T a, T b) { return a < b; }
+  LINNET_FN static bool f(T a, T b) { return a < b; }
 };
 template <class T>
 struct LessEqual {
-  static bool f(T a, T b) { return a <= b; }
+  LINNET_FN static bool f(T a, T b) { return a <= b; }
 };
 template <class T>
 struct Greater {
-  static bool f(T a, T b) { return a > b; }
+  LINNET_FN static bool f(T a, T b) { return a > b; }
 };
 template <class T>
 struct GreaterEqual {
-  static bool f(T a, T b) { return a >= b; }
+  LINNET_FN static bool f(T a, T b) { return a >= b; }
 };
 
 }  // namespace linnet::LINNET_LEVEL

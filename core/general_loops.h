@@ -111,6 +111,10 @@ void accumulate(int64_t n, const T* __restrict x, T* __restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += x[i];
 }
 template <class T>
+void accumulate_rows(int64_t rows, int64_t width, const T* x, int64_t x_step, T* y, int64_t y_step) {
+  for (int64_t i = 0; i < rows; ++i) accumulate(width, x + i * x_step, y + i * y_step);
+}
+template <class T>
 void scale(int64_t n, T a, T* y) {
   for (int64_t i = 0; i < n; ++i) y[i] *= a;
 }
@@ -264,6 +268,7 @@ constexpr GeneralKernels<T> general_table(decltype(GeneralKernels<T>::gemm) gemm
           where<T>,
           fill<T>,
           accumulate<T>,
+          accumulate_rows<T>,
           scale<T>,
           permute<T>,
           sum<T>,

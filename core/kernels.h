@@ -38,7 +38,9 @@ struct GeneralKernels {
 
   void (*fill)(int64_t n, T value, T* y);
   void (*accumulate)(int64_t n, const T* x, T* y);  // y += x
-  void (*scale)(int64_t n, T a, T* y);              // y *= a
+  // The same for rows of `width` that lie a step apart, 0 where they repeat.
+  void (*accumulate_rows)(int64_t rows, int64_t width, const T* x, int64_t x_step, T* y, int64_t y_step);
+  void (*scale)(int64_t n, T a, T* y);  // y *= a
   void (*permute)(const PermuteLoop& loop, const T* x, T* y);
 
   // Reductions of the middle axis: x (outer, n, inner) -> y (outer, inner). Sums are pairwise. n = 0 sums to 0.
@@ -58,6 +60,10 @@ struct GeneralKernels {
   // tb. beta = 0 never reads C; k = 0 gives beta C. OpenBLAS has threads of its own.
   void (*gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
                int64_t ldb, T beta, T* c, int64_t ldc);
+  // As many, of matrices that lie a step apart, 0 where they repeat; C is contiguous. Null where one after the other is
+  // as good.
+  void (*gemm_batched)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, int64_t a_step,
+                       const T* b, int64_t ldb, int64_t b_step, T* c, int64_t batch) = nullptr;
 };
 
 /// Which levels there are is known inside the library only.
@@ -68,4 +74,6 @@ using GeneralF32 = GeneralKernels<float>;
 using GeneralF64 = GeneralKernels<double>;
 }  // namespace linnet
 LINNET_DECLARE_LEVELS(GeneralF32, general_f32)
+LINNET_DECLARE_CUDA(GeneralF32, general_f32)
 LINNET_DECLARE_LEVELS(GeneralF64, general_f64)
+LINNET_DECLARE_CUDA(GeneralF64, general_f64)

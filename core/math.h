@@ -1,6 +1,6 @@
 // exp, log, tanh, sigmoid, erf and their kin, written so that a plain loop over them is vectorised: no branch, no
 // table, no call. Included once per level; everything lies in the level's own namespace. The level plain, and every
-// f64, takes libm.
+// f64, takes libm; the level cuda takes CUDA's functions.
 //
 // Worst error over all 2^32 f32, in units in the last place (of the smallest denormal number where the result is one),
 // with fused multiply-adds / without; every level that has them gives the same (tests/core/test_math.cpp):
@@ -15,9 +15,34 @@
 
 // A call that is not inlined would end the vectorisation of the loop around it.
 #define LINNET_INLINE [[gnu::always_inline]] inline
+#ifndef LINNET_FN  // what a kernel of a GPU may call: core/cuda.h
+#define LINNET_FN
+#endif
 
 namespace linnet::LINNET_LEVEL {
 
+#ifdef LINNET_CUDA_MATH
+LINNET_FN inline double exp(double x) { return ::exp(x); }
+LINNET_FN inline double exp_nonpositive(double x) { return ::exp(x); }
+LINNET_FN inline double expm1(double x) { return ::expm1(x); }
+LINNET_FN inline double log(double x) { return ::log(x); }
+LINNET_FN inline double log1p(double x) { return ::log1p(x); }
+LINNET_FN inline double tanh(double x) { return ::tanh(x); }
+LINNET_FN inline double erf(double x) { return ::erf(x); }
+LINNET_FN inline double pow(double x, double y) { return ::pow(x, y); }
+LINNET_FN inline double sqrt(double x) { return ::sqrt(x); }
+LINNET_FN inline double abs(double x) { return ::fabs(x); }
+LINNET_FN inline float exp(float x) { return ::expf(x); }
+LINNET_FN inline float exp_nonpositive(float x) { return ::expf(x); }
+LINNET_FN inline float expm1(float x) { return ::expm1f(x); }
+LINNET_FN inline float log(float x) { return ::logf(x); }
+LINNET_FN inline float log1p(float x) { return ::log1pf(x); }
+LINNET_FN inline float tanh(float x) { return ::tanhf(x); }
+LINNET_FN inline float erf(float x) { return ::erff(x); }
+LINNET_FN inline float pow(float x, float y) { return ::powf(x, y); }
+LINNET_FN inline float sqrt(float x) { return ::sqrtf(x); }
+LINNET_FN inline float abs(float x) { return ::fabsf(x); }
+#else
 inline double exp(double x) { return __builtin_exp(x); }
 inline double exp_nonpositive(double x) { return __builtin_exp(x); }
 inline double expm1(double x) { return __builtin_expm1(x); }
@@ -184,12 +209,13 @@ LINNET_INLINE float erf(float x) {
   float inner = q * t + t;
   return __builtin_copysignf(t > 1.1f ? outer : inner, x);
 }
-#endif
+#endif  // LINNET_LIBM
+#endif  // LINNET_CUDA_MATH
 
 /// 1 / (1 + e^-x), from e = e^-|x| so that nothing overflows: 1 - e / (1 + e), or e - e e / (1 + e) for x < 0, where
 /// the quotient's error counts for little.
 template <class T>
-LINNET_INLINE T sigmoid(T x) {
+LINNET_FN LINNET_INLINE T sigmoid(T x) {
   T e = exp_nonpositive(-abs(x));
   T part = e / (T(1) + e), whole = x >= 0 ? T(1) : e;
   return whole - whole * part;

@@ -85,24 +85,24 @@ int64_t Generator::below(int64_t n) {
   }
 }
 
-Tensor Generator::uniform(const Shape& shape, double low, double high, Dtype dtype) {
+Tensor Generator::uniform(const Shape& shape, double low, double high, Dtype dtype, Device device) {
   check("uniform", dtype, {{"low", low}, {"high", high}});
   LINNET_CHECK(low <= high, "uniform: low ", low, " is above high ", high);
   LINNET_CHECK(std::isfinite(high - low), "uniform: from low ", low, " to high ", high, " is too far");
-  Tensor y = Tensor::empty(shape, dtype);  // words are taken after it: a call that fails takes none
+  Tensor y = Tensor::empty(shape, dtype, Device::cpu);  // words are taken after it: a call that fails takes none
   uint64_t first = take(y.numel());
   fill(y, 20, [&](uint64_t i) { return low + (high - low) * unit_interval(random_word(seed, stream, first + i)); });
-  return y;
+  return y.to(device);
 }
 
-Tensor Generator::normal(const Shape& shape, double mean, double std, Dtype dtype) {
+Tensor Generator::normal(const Shape& shape, double mean, double std, Dtype dtype, Device device) {
   check("normal", dtype, {{"mean", mean}, {"standard deviation", std}});
   LINNET_CHECK(std >= 0, "normal: standard deviation ", std, " is negative");
-  Tensor y = Tensor::empty(shape, dtype);
+  Tensor y = Tensor::empty(shape, dtype, Device::cpu);
   offset += offset % 2;  // pairs begin at even offsets
   uint64_t first = take(y.numel());
   fill(y, 60, [&](uint64_t i) { return mean + std * normal_at(seed, stream, first + i); });
-  return y;
+  return y.to(device);
 }
 
 Generator& default_generator() {

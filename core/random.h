@@ -27,8 +27,10 @@ struct Generator {
   double uniform();              ///< in (0, 1)
   int64_t below(int64_t n);      ///< in 0 .. n-1, without bias; throws where n < 1
   /// These two throw, and take nothing, where a bound (or mean, or std) is not finite or does not fit the dtype.
-  Tensor uniform(const Shape& shape, double low, double high, Dtype dtype = Dtype::f32);
-  Tensor normal(const Shape& shape, double mean, double std, Dtype dtype = Dtype::f32);
+  Tensor uniform(const Shape& shape, double low, double high, Dtype dtype = Dtype::f32,
+                 Device device = default_device());
+  Tensor normal(const Shape& shape, double mean, double std, Dtype dtype = Dtype::f32,
+                Device device = default_device());
 };
 
 /// The default generator of this process: dropout, Tensor::uniform and Tensor::normal draw from it; initial weights use

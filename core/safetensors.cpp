@@ -177,7 +177,7 @@ StateDict load_safetensors(const std::string& path) {
   StateDict state;
   for (auto& [name, value] : header.texts) state.set_text(name, std::move(value));
   for (const SafetensorsEntry& entry : header.tensors) {
-    Tensor tensor = Tensor::empty(entry.shape, reading(where, entry).dtype);
+    Tensor tensor = Tensor::empty(entry.shape, reading(where, entry).dtype, Device::cpu);
     uint64_t offset = 8 + length + entry.begin;
     if (entry.dtype == "I64")
       read_narrowed(where, file, offset, entry, tensor);

@@ -1,33 +1,19 @@
-// The caching allocator: freed blocks wait in a list for their size class and serve the next request of that class.
+// Where memory comes from: the system's on the CPU, in huge pages where it is large, and a GPU's.
 #include "linnet/core/storage.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <bit>
-#include <cstddef>
 #include <cstdlib>
-#include <map>
-#include <mutex>
-#include <vector>
+#include <string_view>
 
-#include "linnet/core/dispatch.h"
-#include "linnet/core/error.h"
+#include "linnet/core/caching_allocator.h"
+#include "linnet/core/cuda_device.h"
 
 namespace linnet {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int64_t kMost = int64_t{1} << 60;  // far above any machine; what is rounded up from it still fits
-
-/// Multiples of 64 up to 1 KiB, then eight classes between powers of two: at most 1/8 is lost to rounding.
-int64_t size_class(int64_t bytes) {
-  if (bytes <= 1024) return std::max<int64_t>(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
-  int64_t step = std::max<int64_t>(kAlign, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8);
-  return (bytes + step - 1) / step * step;
-}
-
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
 /// From malloc; in huge pages where the system has them to give: rows far from each other cost a page's address each.
@@ -41,9 +27,9 @@ void* new_block(int64_t bytes) {
 #endif
   return block;
 }
+void free_block(void* block) noexcept { std::free(block); }
 
 /// Middling blocks, such as weights, are parts of slabs of huge pages, and stay so: they are never given back.
-constexpr int64_t kSlab = 4 * kHugePage;
 bool in_slab(int64_t bytes) {
 #ifdef __SANITIZE_ADDRESS__  // which is to see where each block ends
   return bytes < 0;
@@ -52,104 +38,35 @@ bool in_slab(int64_t bytes) {
 #endif
 }
 
-class CpuAllocator {
- public:
-  /// Never destroyed: tensors in static variables may outlive everything else.
-  static CpuAllocator& instance() {
-    static CpuAllocator& cpu = *new CpuAllocator;
-    return cpu;
-  }
-
-  void* allocate(int64_t bytes) {
-    LINNET_CHECK(bytes <= kMost, "storage: no memory for ", bytes, " bytes on cpu");
-    int64_t rounded = size_class(bytes);
-    std::lock_guard lock(mutex_);
-    void* block = nullptr;
-    auto& waiting = cached_[rounded];
-    if (!waiting.empty()) {
-      block = waiting.back();
-      waiting.pop_back();
-    } else {
-      block = take(rounded);
-      if (!block) {
-        release();
-        block = take(rounded);
-      }
-      LINNET_CHECK(block, "storage: no memory for ", bytes, " bytes on cpu (", stats_.live, " in use)");
-      stats_.reserved += rounded;
-    }
-    stats_.requested += bytes;
-    stats_.live += bytes;
-    stats_.peak = std::max(stats_.peak, stats_.live);
-    return block;
-  }
-
-  void deallocate(void* block, int64_t bytes) noexcept {
-    std::lock_guard lock(mutex_);
-    stats_.live -= bytes;
-    try {
-      cached_[size_class(bytes)].push_back(block);
-    } catch (...) {
-      if (in_slab(size_class(bytes))) return;  // lost, as there is no memory to remember it
-      stats_.reserved -= size_class(bytes);
-      std::free(block);
-    }
-  }
-
-  MemoryStats stats() {
-    std::lock_guard lock(mutex_);
-    return stats_;
-  }
-  void reset_peak() {
-    std::lock_guard lock(mutex_);
-    stats_.peak = stats_.live;
-  }
-  void empty() {
-    std::lock_guard lock(mutex_);
-    release();
-  }
-
- private:
-  // A fork waits until no thread is in here: in the child, none would be left to unlock.
-  CpuAllocator() {
-    const auto unlock = [] { instance().mutex_.unlock(); };
-    pthread_atfork([] { instance().mutex_.lock(); }, unlock, unlock);
-  }
-
-  void* take(int64_t bytes) {
-    if (!in_slab(bytes)) return new_block(bytes);
-    if (slab_left_ < bytes) {
-      void* slab = new_block(kSlab);
-      if (!slab) return nullptr;
-      slab_ = static_cast<std::byte*>(slab);
-      slab_left_ = kSlab;
-    }
-    void* block = slab_;
-    slab_ += bytes;
-    slab_left_ -= bytes;
-    return block;
-  }
-
-  void release() {
-    for (auto& [size, blocks] : cached_) {
-      if (in_slab(size)) continue;
-      for (void* block : blocks) std::free(block);
-      stats_.reserved -= size * static_cast<int64_t>(blocks.size());
-      blocks.clear();
-    }
-  }
-
-  std::mutex mutex_;
-  std::map<int64_t, std::vector<void*>> cached_;
-  std::byte* slab_ = nullptr;
-  int64_t slab_left_ = 0;
-  MemoryStats stats_;
-};
-
-CpuAllocator& allocator(Device device) {
-  if (device != Device::cpu) throw_no_cuda();
-  return CpuAllocator::instance();
+// Never destroyed: tensors in static variables may outlive everything else.
+CachingAllocator& cpu_allocator() {
+  static CachingAllocator& cpu = *[] {
+    const auto unlock = [] { cpu_allocator().unlock(); };
+    pthread_atfork([] { cpu_allocator().lock(); }, unlock, unlock);
+    return new CachingAllocator(
+        {.device = Device::cpu, .take = new_block, .give = free_block, .in_slab = in_slab, .slab = 4 * kHugePage});
+  }();
+  return cpu;
 }
+
+/// LINNET_CACHE=off: every tensor on a GPU has memory of its own, whose ends a memory checker sees.
+bool caches() {
+  const char* wanted = std::getenv("LINNET_CACHE");
+  return !wanted || std::string_view(wanted) != "off";
+}
+
+CachingAllocator& cuda_allocator() {
+  const CudaDevice& device = cuda_device();
+  static CachingAllocator& gpu = *new CachingAllocator({.device = Device::cuda,
+                                                        .take = device.take,
+                                                        .give = device.give,
+                                                        .in_slab = [](int64_t bytes) { return bytes < (1 << 20); },
+                                                        .slab = 4 << 20,
+                                                        .rounds = caches()});
+  return gpu;
+}
+
+CachingAllocator& allocator(Device device) { return device == Device::cpu ? cpu_allocator() : cuda_allocator(); }
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <type_traits>
 
-#include "linnet/core/dispatch.h"
+#include "linnet/core/cuda_device.h"
 #include "linnet/core/random.h"
 
 namespace linnet {
@@ -23,6 +23,14 @@ To converted(const char* op, From x) {
                  +x, " does not fit ", dtype_of<To>);
   }
   return static_cast<To>(x);
+}
+
+void copy_bytes(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
+  if (bytes == 0) return;
+  if (to_device == Device::cuda || from_device == Device::cuda)
+    cuda_device().copy(to, to_device, from, from_device, bytes);
+  else
+    std::memmove(to, from, static_cast<size_t>(bytes));
 }
 
 }  // namespace
@@ -46,7 +54,7 @@ Tensor Tensor::full(const Shape& shape, double value, Dtype dtype, Device device
 
 Tensor Tensor::arange(int64_t n, Dtype dtype, Device device) {
   LINNET_CHECK(n >= 0, "arange: ", n, " given, 0 or more wanted");
-  Tensor t = empty({n}, dtype);
+  Tensor t = empty({n}, dtype, Device::cpu);
   with_dtype(dtype, [&]<class T>() {
     T* y = t.mutable_data<T>();
     for (int64_t i = 0; i < n; ++i) y[i] = converted<T>("arange", i);
@@ -55,24 +63,24 @@ Tensor Tensor::arange(int64_t n, Dtype dtype, Device device) {
 }
 
 template <class T>
-Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
+Tensor Tensor::from(std::span<const T> values, const Shape& shape, Device device) {
   LINNET_CHECK(static_cast<int64_t>(values.size()) == shape.numel(), "tensor: ", values.size(), " values for shape ",
                shape, ", which has ", shape.numel());
-  Tensor t = empty(shape, dtype_of<T>);
-  std::copy(values.begin(), values.end(), t.mutable_data<T>());
+  Tensor t = empty(shape, dtype_of<T>, device);
+  copy_bytes(t.mutable_data<T>(), device, values.data(), Device::cpu, t.bytes());
   return t;
 }
-template Tensor Tensor::from(std::span<const float>, const Shape&);
-template Tensor Tensor::from(std::span<const double>, const Shape&);
-template Tensor Tensor::from(std::span<const int32_t>, const Shape&);
-template Tensor Tensor::from(std::span<const uint8_t>, const Shape&);
+template Tensor Tensor::from(std::span<const float>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const double>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const int32_t>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const uint8_t>, const Shape&, Device);
 
-Tensor Tensor::uniform(const Shape& shape, double low, double high, Dtype dtype) {
-  return default_generator().uniform(shape, low, high, dtype);
+Tensor Tensor::uniform(const Shape& shape, double low, double high, Dtype dtype, Device device) {
+  return default_generator().uniform(shape, low, high, dtype, device);
 }
 
-Tensor Tensor::normal(const Shape& shape, double mean, double std, Dtype dtype) {
-  return default_generator().normal(shape, mean, std, dtype);
+Tensor Tensor::normal(const Shape& shape, double mean, double std, Dtype dtype, Device device) {
+  return default_generator().normal(shape, mean, std, dtype, device);
 }
 
 Device Tensor::device() const {
@@ -157,15 +165,20 @@ Tensor Tensor::clone() const {
 
 Tensor Tensor::to(Dtype dtype) const {
   if (!storage_ || dtype == dtype_) return *this;
-  Tensor host = to(Device::cpu), t = empty(shape_, dtype);
+  Tensor t = empty(shape_, dtype, device());
+  if (device() == Device::cuda) {
+    const int64_t bad = cuda_device().convert(dtype_, dtype, numel_, raw(), t.mutable_raw());
+    if (bad >= 0) (void)reshape(Shape{numel_}).slice(bad, bad + 1).to(Device::cpu).to(dtype);  // throws
+    return t;
+  }
   with_dtype(dtype_, [&]<class From>() {
     with_dtype(dtype, [&]<class To>() {
-      const From* x = host.data<From>();
+      const From* x = data<From>();
       To* y = t.mutable_data<To>();
       for (int64_t i = 0; i < numel_; ++i) y[i] = converted<To>("to", x[i]);
     });
   });
-  return t.to(device());
+  return t;
 }
 
 Tensor Tensor::to(Device target) const {
@@ -179,13 +192,17 @@ void Tensor::copy_from(const Tensor& source) {
   LINNET_CHECK(storage_ && source.storage_, "copy_from: a tensor is undefined");
   LINNET_CHECK(shape_ == source.shape_ && dtype_ == source.dtype_, "copy_from: ", source.dtype_, " ", source.shape_,
                " given, ", dtype_, " ", shape_, " wanted");
-  if (device() != Device::cpu || source.device() != Device::cpu) throw_no_cuda();
-  if (numel_) std::memmove(mutable_raw(), source.raw(), static_cast<size_t>(bytes()));
+  copy_bytes(mutable_raw(), device(), source.raw(), source.device(), bytes());
 }
 
 void Tensor::fill(double value) {
-  if (device() != Device::cpu) throw_no_cuda();
-  with_dtype(dtype_, [&]<class T>() { std::fill_n(mutable_data<T>(), numel_, converted<T>("fill", value)); });
+  with_dtype(dtype_, [&]<class T>() {
+    const T each = converted<T>("fill", value);
+    if (device() == Device::cuda)
+      cuda_device().fill(dtype_, numel_, mutable_raw(), static_cast<double>(each));
+    else
+      std::fill_n(mutable_data<T>(), numel_, each);
+  });
 }
 
 Tensor empty_like(const Tensor& x) { return Tensor::empty(x.shape(), x.dtype(), x.device()); }

@@ -18,27 +18,29 @@ class Tensor {
   Tensor() = default;  ///< undefined: no shape, no memory
 
   // Factories. Only `empty` leaves memory as it was.
-  static Tensor empty(const Shape& shape, Dtype dtype = Dtype::f32, Device device = Device::cpu);
-  static Tensor zeros(const Shape& shape, Dtype dtype = Dtype::f32, Device device = Device::cpu);
-  static Tensor full(const Shape& shape, double value, Dtype dtype = Dtype::f32, Device device = Device::cpu);
-  static Tensor arange(int64_t n, Dtype dtype = Dtype::i32, Device device = Device::cpu);  ///< 0 .. n-1
+  static Tensor empty(const Shape& shape, Dtype dtype = Dtype::f32, Device device = default_device());
+  static Tensor zeros(const Shape& shape, Dtype dtype = Dtype::f32, Device device = default_device());
+  static Tensor full(const Shape& shape, double value, Dtype dtype = Dtype::f32, Device device = default_device());
+  static Tensor arange(int64_t n, Dtype dtype = Dtype::i32, Device device = default_device());  ///< 0 .. n-1
   /// Values in row-major order; dtype by T: from<float>, double, int32_t, uint8_t. Throws where the count is not numel.
   template <class T>
-  static Tensor from(std::span<const T> values, const Shape& shape);
+  static Tensor from(std::span<const T> values, const Shape& shape, Device device = default_device());
   template <class T>
-  static Tensor from(const std::vector<T>& values, const Shape& shape) {
-    return from(std::span<const T>(values), shape);
+  static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = default_device()) {
+    return from(std::span<const T>(values), shape, device);
   }
   template <class T>
-  static Tensor from(std::initializer_list<T> values, const Shape& shape) {
-    return from(std::span<const T>(values.begin(), values.size()), shape);
+  static Tensor from(std::initializer_list<T> values, const Shape& shape, Device device = default_device()) {
+    return from(std::span<const T>(values.begin(), values.size()), shape, device);
   }
-  static Tensor scalar(double value, Dtype dtype = Dtype::f32, Device device = Device::cpu) {
+  static Tensor scalar(double value, Dtype dtype = Dtype::f32, Device device = default_device()) {
     return full({}, value, dtype, device);
   }
-  // Random numbers from the default generator (core/random.h).
-  static Tensor uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::f32);
-  static Tensor normal(const Shape& shape, double mean = 0, double std = 1, Dtype dtype = Dtype::f32);
+  // Random numbers from the default generator (core/random.h), the same on every device.
+  static Tensor uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::f32,
+                        Device device = default_device());
+  static Tensor normal(const Shape& shape, double mean = 0, double std = 1, Dtype dtype = Dtype::f32,
+                       Device device = default_device());
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }

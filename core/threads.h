@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "linnet/core/dtype.h"
+
 namespace linnet {
 
 /// At least 1; the default is the number of cores (or OMP_NUM_THREADS). A forked child keeps to one thread, whatever it
@@ -16,6 +18,10 @@ int num_threads();
 template <class Body>
 void parallel_for(int64_t n, double nanoseconds, Body&& body);
 
+/// The same for kernels of a device: a GPU's take all of it at once, and nothing where n is 0.
+template <class Body>
+void parallel_for(Device device, int64_t n, double nanoseconds, Body&& body);
+
 namespace detail {
 void parallel_for(int64_t n, double nanoseconds, void (*call)(void*, int64_t, int64_t), void* body);
 }
@@ -26,6 +32,12 @@ void parallel_for(int64_t n, double nanoseconds, Body&& body) {
     (*static_cast<std::remove_reference_t<Body>*>(b))(begin, end);
   };
   detail::parallel_for(n, nanoseconds, call, const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+}
+
+template <class Body>
+void parallel_for(Device device, int64_t n, double nanoseconds, Body&& body) {
+  if (device == Device::cpu) return parallel_for(n, nanoseconds, body);
+  if (n > 0) body(int64_t{0}, n);
 }
 
 }  // namespace linnet

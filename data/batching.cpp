@@ -85,8 +85,8 @@ Padded pad(const std::vector<std::vector<int32_t>>& sequences, int32_t padding) 
   LINNET_CHECK(time <= static_cast<size_t>(std::numeric_limits<int32_t>::max()), "pad: a sequence of ", time,
                " tokens, at most 2^31-1 wanted");
   Padded result;
-  result.tokens =
-      Tensor::full({static_cast<int64_t>(sequences.size()), static_cast<int64_t>(time)}, padding, Dtype::i32);
+  result.tokens = Tensor::full({static_cast<int64_t>(sequences.size()), static_cast<int64_t>(time)}, padding,
+                               Dtype::i32, Device::cpu);
   int32_t* row = result.tokens.mutable_data<int32_t>();
   for (const auto& sequence : sequences) {
     std::copy(sequence.begin(), sequence.end(), row);

@@ -169,7 +169,7 @@ SubwordTokenizer SubwordTokenizer::load(const std::string& path) {
 StateDict SubwordTokenizer::state_dict() const {
   const std::vector<uint8_t> bytes(model_->bytes.begin(), model_->bytes.end());
   StateDict state;
-  state.set("model", Tensor::from(bytes, {static_cast<int64_t>(bytes.size())}));
+  state.set("model", Tensor::from(bytes, {static_cast<int64_t>(bytes.size())}, Device::cpu));
   return state;
 }
 

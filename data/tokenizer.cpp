@@ -72,7 +72,7 @@ std::string CharTokenizer::decode(const std::vector<int32_t>& tokens) const {
 StateDict CharTokenizer::state_dict() const {
   StateDict state;
   state.set("characters", Tensor::from(std::vector<int32_t>(characters_.begin(), characters_.end()),
-                                       {static_cast<int64_t>(characters_.size())}));
+                                       {static_cast<int64_t>(characters_.size())}, Device::cpu));
   return state;
 }
 

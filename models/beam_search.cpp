@@ -105,7 +105,7 @@ std::vector<std::vector<Hypothesis>> beam_search(int64_t batch, const BeamOption
   std::vector<double> row;
   for (int64_t length = 0; length < options.tokens && !tokens.empty(); ++length) {
     const Shape rows{static_cast<int64_t>(tokens.size())};
-    const Tensor logits = next(Tensor::from(parents, rows), Tensor::from(tokens, rows));
+    const Tensor logits = next(Tensor::from(parents, rows, Device::cpu), Tensor::from(tokens, rows, Device::cpu));
     LINNET_CHECK(logits.defined() && logits.rank() == 2 && logits.size(0) == rows[0] && options.end >= 0 &&
                      options.end < logits.size(1),
                  "beam_search: logits ", logits.shape(), " given, (", rows[0], ", vocab) wanted, with end token ",

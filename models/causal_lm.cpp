@@ -97,23 +97,26 @@ Tensor CausalLM::generate(const Tensor& prompt, const GenerateOptions& options) 
 
   Generator& generator = options.generator ? *options.generator : default_generator();
   // From here on, memory is what the first steps took.
-  Tensor made = Tensor::empty({batch, count}, Dtype::i32), next = Tensor::empty({batch}, Dtype::i32), logits;
+  const Device device = prompt.device();
+  const Tensor given = prompt.to(Device::cpu);
+  Tensor made = Tensor::empty({batch, count}, Dtype::i32, Device::cpu), logits;
+  Tensor next = Tensor::empty({batch}, Dtype::i32, Device::cpu);
   LMState state;
   if (has_steps_) state = make_state(batch, time + count);
   RowSampler sample(sampling, generator, batch, vocab_);
   const auto token = [](Tensor& tokens, int64_t at) -> int32_t& { return tokens.mutable_data<int32_t>()[at]; };
   for (int64_t t = 0; has_steps_ && count > 0 && t < time; ++t) {
-    for (int64_t b = 0; b < batch; ++b) token(next, b) = prompt.data<int32_t>()[b * time + t];
-    logits = step(next, state);
+    for (int64_t b = 0; b < batch; ++b) token(next, b) = given.data<int32_t>()[b * time + t];
+    logits = step(next.to(device), state);
   }
   for (int64_t i = 0; i < count; ++i) {
     if (!has_steps_) logits = next_logits(prompt, made, i);
     sample(logits, next);
     for (int64_t b = 0; b < batch; ++b) token(made, b * count + i) = token(next, b);
-    if (has_steps_ && i + 1 < count) logits = step(next, state);
+    if (has_steps_ && i + 1 < count) logits = step(next.to(device), state);
   }
   if (options.temperature > 0) generator.take(count);  // last: a call that fails takes none
-  return made.to(prompt.device());
+  return made.to(device);
 }
 
 }  // namespace linnet::models

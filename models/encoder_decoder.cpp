@@ -145,12 +145,12 @@ Tensor EncoderDecoder::generate(const Tensor& source, const KeyMask* keys, const
   const int64_t batch = source.size(0);
   Generator& generator = options.generator ? *options.generator : default_generator();
   RowSampler sample(sampling, generator, batch, vocab_);
-  Tensor next = Tensor::full({batch}, options.start, Dtype::i32);
+  Tensor next = Tensor::full({batch}, options.start, Dtype::i32, Device::cpu);
   std::vector<std::vector<int32_t>> made(static_cast<size_t>(batch));
   std::vector<bool> ended(static_cast<size_t>(batch), false);
   int64_t length = 0;
   for (size_t running = made.size(); running > 0 && length < options.tokens; ++length) {
-    sample(step(next, state), next);
+    sample(step(next.to(source.device()), state), next);
     int32_t* token = next.mutable_data<int32_t>();
     for (size_t b = 0; b < made.size(); ++b) {
       if (ended[b]) token[b] = options.end;
@@ -159,7 +159,7 @@ Tensor EncoderDecoder::generate(const Tensor& source, const KeyMask* keys, const
       ended[b] = token[b] == options.end;
     }
   }
-  Tensor targets = Tensor::empty({batch, length}, Dtype::i32);
+  Tensor targets = Tensor::empty({batch, length}, Dtype::i32, Device::cpu);
   int32_t* to = targets.mutable_data<int32_t>();
   for (const auto& row : made) to = std::copy(row.begin(), row.end(), to);
   if (options.temperature > 0) generator.take(options.tokens);  // last: a call that fails takes none
@@ -172,7 +172,8 @@ std::vector<std::vector<Hypothesis>> EncoderDecoder::search(const Tensor& source
   check_decoding(options.start, options.end, options.tokens);
   check_beams("search", options);
   EncoderDecoderState state = make_state(source, keys);
-  std::vector<int32_t> sample_of = Tensor::arange(source.size(0)).to_vector<int32_t>();  // of each row of the state
+  std::vector<int32_t> sample_of =
+      Tensor::arange(source.size(0), Dtype::i32, Device::cpu).to_vector<int32_t>();  // of each row of the state
   return beam_search(source.size(0), options, [&](const Tensor& parents, const Tensor& tokens) {
     std::vector<int32_t> rows = parents.to_vector<int32_t>(), samples;
     bool same = rows.size() == sample_of.size();
@@ -184,7 +185,7 @@ std::vector<std::vector<Hypothesis>> EncoderDecoder::search(const Tensor& source
     if (!same && samples == sample_of) state.decoder.select_past(parents);
     if (!same && samples != sample_of) state = state.select(parents);
     sample_of = samples;
-    return step(tokens, state);
+    return step(tokens.to(source.device()), state);
   });
 }
 

@@ -104,10 +104,11 @@ void RowSampler::operator()(const Tensor& logits, Tensor& tokens) {
   const Shape shape{static_cast<int64_t>(generators_.size()), classes};
   LINNET_CHECK(logits.shape() == shape && tokens.shape() == shape.first(1), "sample_logits: logits ", logits.shape(),
                " and tokens ", tokens.shape(), " given, ", shape, " and ", shape.first(1), " wanted");
+  const Tensor host = logits.to(Device::cpu);
   int32_t* token = tokens.mutable_data<int32_t>();
   for (size_t b = 0; b < generators_.size(); ++b) {
     with_float("sample_logits", logits.dtype(), [&]<class T>() {
-      const T* row = logits.data<T>() + static_cast<int64_t>(b) * classes;
+      const T* row = host.data<T>() + static_cast<int64_t>(b) * classes;
       std::copy(row, row + classes, row_.begin());
     });
     token[b] = static_cast<int32_t>(sample_(row_, generators_[b]));
@@ -132,7 +133,7 @@ Tensor sample_logits(const Tensor& logits, const SamplingOptions& options, Gener
     chosen.push_back(static_cast<int32_t>(sample(row, drawn)));
   }
   generator = drawn;  // last: a call that fails takes none
-  return Tensor::from(chosen, {logits.size(0)}).to(logits.device());
+  return Tensor::from(chosen, {logits.size(0)}, logits.device());
 }
 
 }  // namespace linnet::models

@@ -45,7 +45,7 @@ Tensor SinusoidalPositions::table(int64_t first, int64_t time, Dtype dtype) cons
   LINNET_CHECK(first >= 0 && time >= 0, label(), ": ", time, " positions from ", first, ", none may be negative");
   LINNET_CHECK(first <= std::numeric_limits<int64_t>::max() - time, label(), ": ", time, " positions from ", first,
                " end beyond 2^63 - 1");
-  Tensor table = Tensor::empty({time, dim_}, dtype);
+  Tensor table = Tensor::empty({time, dim_}, dtype, Device::cpu);
   with_float("positions", dtype, [&]<class T>() { fill(first, time, table.mutable_data<T>()); });
   return table;
 }
@@ -63,9 +63,9 @@ Variable SinusoidalPositions::step(const Variable& x, int64_t position) const {
 void SinusoidalPositions::step_inplace(Tensor& x, int64_t position, Workspace& workspace) const {
   check_step(*this, x.shape(), dim_);
   LINNET_CHECK(position >= 0, label(), ": position ", position, " is negative");
-  Tensor row = workspace.take({dim_}, x.dtype(), x.device());
+  Tensor row = workspace.take({dim_}, x.dtype(), Device::cpu);
   with_float("positions", x.dtype(), [&]<class T>() { fill(position, 1, row.mutable_data<T>()); });
-  compute::add_row_inplace(x, row);
+  compute::add_row_inplace(x, row.to(x.device()));
 }
 
 LearnedPositions::LearnedPositions(Module& parent, std::string name, const Options& options)

@@ -11,10 +11,10 @@ Tensor unit_values(const Tensor& q, const Tensor& k, bool causal) {
   check_defined("attention_weights", q, k);
   check_attention("attention_weights", q, k, k, causal);
   const int64_t keys = k.size(1);
-  const Tensor places = Tensor::arange(keys);
+  const Tensor places = Tensor::arange(keys, Dtype::i32, k.device());
   const Tensor units =
       compute::compare(CompareOp::Equal, places.reshape({1, keys, 1, 1}), places.reshape({1, 1, 1, keys}));
-  return compute::broadcast_to(units.to(k.dtype()), {k.size(0), keys, k.size(2), keys}).to(k.device());
+  return compute::broadcast_to(units.to(k.dtype()), {k.size(0), keys, k.size(2), keys});
 }
 
 }  // namespace

@@ -36,11 +36,11 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias, const Runn
 Tensor rows_that_count(const Tensor& x, const KeyMask* keys) {
   if (!keys) return {};
   const std::vector<uint8_t> steps =
-      keys->steps("batch_norm", "key", x.size(0), x.size(1), Device::cpu).to_vector<uint8_t>();
+      keys->steps("batch_norm", "key", x.size(0), x.size(1), x.device()).to_vector<uint8_t>();
   std::vector<int32_t> rows;
   for (size_t i = 0; i < steps.size(); ++i)
     if (steps[i]) rows.push_back(static_cast<int32_t>(i));
-  return Tensor::from(rows, {static_cast<int64_t>(rows.size())}).to(x.device());
+  return Tensor::from(rows, {static_cast<int64_t>(rows.size())}, x.device());
 }
 
 /// (..., dim) as (rows, dim).
@@ -77,16 +77,10 @@ Tensor centred(const Tensor& x, const Tensor& mean, const Tensor& rest) {
 
 /// 1 / sqrt(variance + eps), 0 for 1 / 0.
 Tensor reciprocal_root(const Tensor& variance, double eps) {
-  Tensor rstd = empty_like(variance);
-  with_float("batch_norm", variance.dtype(), [&]<class T>() {
-    const T* from = variance.data<T>();
-    T* to = rstd.mutable_data<T>();
-    for (int64_t i = 0; i < variance.numel(); ++i) {
-      const T total = from[i] + static_cast<T>(eps);
-      to[i] = total == 0 ? T(0) : 1 / std::sqrt(total);
-    }
-  });
-  return rstd;
+  const Tensor zero = Tensor::scalar(0, variance.dtype(), variance.device());
+  const Tensor root = compute::unary(UnaryOp::Sqrt, compute::unary(UnaryOp::Affine, variance, 1, eps));
+  const Tensor rstd = compute::div(Tensor::scalar(1, variance.dtype(), variance.device()), root);
+  return compute::where(compute::compare(CompareOp::Equal, root, zero), zero, rstd);
 }
 
 /// running = momentum running + (1 - momentum) batch.

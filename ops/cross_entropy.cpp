@@ -11,7 +11,7 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<CrossEntropyKernels> kernels = LINNET_FLOAT_INSTANCES(cross_entropy);
+constexpr FloatInstances<CrossEntropyKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(cross_entropy);
 
 constexpr double kCost = 0.8;  // nanoseconds an element
 constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();

@@ -11,7 +11,7 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<DropoutKernels> kernels = LINNET_FLOAT_INSTANCES(dropout);
+constexpr FloatInstances<DropoutKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(dropout);
 
 constexpr double kCost = 1.0;  // nanoseconds an element
 

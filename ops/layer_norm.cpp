@@ -12,7 +12,7 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<LayerNormKernels> kernels = LINNET_FLOAT_INSTANCES(layer_norm);
+constexpr FloatInstances<LayerNormKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(layer_norm);
 
 constexpr double kForwardCost = 0.5, kBackwardCost = 1.0;  // nanoseconds an element
 

@@ -11,7 +11,7 @@
 
 namespace linnet::linear_attention_run {
 
-inline constexpr FloatInstances<LinearAttentionKernels> kernels = LINNET_FLOAT_INSTANCES(linear_attention);
+inline constexpr FloatInstances<LinearAttentionKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(linear_attention);
 
 /// Rows begin .. end - 1 of head h of sample b: queries, and keys too; but all keys where the call is not causal.
 struct Piece {

@@ -13,7 +13,7 @@ using namespace linear_attention_run;
 
 namespace {
 
-constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_FLOAT_INSTANCES(attention_step);
+constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_CPU_FLOAT_INSTANCES(attention_step);
 
 /// s and z as they stand in `state`, checked; both or neither.
 void check_state(const char* op, const Call& call, const LinearState& state, const Tensor& like) {

@@ -27,7 +27,9 @@ Tensor TimeMask::steps(const char* op, const char* kind, int64_t batch, int64_t 
   if (array_.defined()) {
     LINNET_CHECK(array_.size(0) == batch && array_.size(1) == time, op, ": ", kind, " mask ", array_.shape(),
                  " is not (batch, time) = ", Shape{batch, time});
-    return array_.to(device);
+    LINNET_CHECK(array_.device() == device, op, ": the ", kind, " mask is on ", array_.device(), " and its input on ",
+                 device, "; move one with .to(device)");
+    return array_;
   }
   LINNET_CHECK(static_cast<int64_t>(lengths_.size()) == batch, op, ": ", kind, " mask has ", lengths_.size(),
                " lengths for a batch of ", batch);
@@ -35,7 +37,7 @@ Tensor TimeMask::steps(const char* op, const char* kind, int64_t batch, int64_t 
     LINNET_CHECK(lengths_[b] <= time, op, ": ", kind, " length ", lengths_[b], " of sample ", b, " is above the time ",
                  time);
   }
-  Tensor steps = Tensor::zeros({batch, time}, Dtype::u8);
+  Tensor steps = Tensor::zeros({batch, time}, Dtype::u8, Device::cpu);
   uint8_t* row = steps.mutable_data<uint8_t>();
   for (int64_t b = 0; b < batch; ++b, row += time) std::fill_n(row, lengths_[b], uint8_t{1});
   return steps.to(device);
@@ -51,7 +53,9 @@ PairMask::PairMask(const Tensor& pairs) : pairs_(pairs) {
 Tensor PairMask::pairs(const char* op, int64_t queries, int64_t keys, Device device) const {
   LINNET_CHECK(pairs_.size(0) == queries && pairs_.size(1) == keys, op, ": pair mask ", pairs_.shape(),
                " is not (queries, keys) = ", Shape{queries, keys});
-  return pairs_.to(device);
+  LINNET_CHECK(pairs_.device() == device, op, ": the pair mask is on ", pairs_.device(), " and its input on ", device,
+               "; move one with .to(device)");
+  return pairs_;
 }
 
 }  // namespace linnet

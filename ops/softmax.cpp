@@ -8,7 +8,7 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<SoftmaxKernels> kernels = LINNET_FLOAT_INSTANCES(softmax);
+constexpr FloatInstances<SoftmaxKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(softmax);
 
 constexpr double kCost = 0.8;  // nanoseconds an element
 

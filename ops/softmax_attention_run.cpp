@@ -9,7 +9,7 @@
 namespace linnet::softmax_attention_run {
 namespace {
 
-constexpr FloatInstances<SoftmaxAttentionKernels> kernels = LINNET_FLOAT_INSTANCES(softmax_attention);
+constexpr FloatInstances<SoftmaxAttentionKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(softmax_attention);
 
 template <class T>
 ScoreTile score_tile(const Call& call, const Inputs& x, const Tile<T>& q, const Tile<T>& k) {

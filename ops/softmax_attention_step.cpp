@@ -13,7 +13,7 @@ using namespace softmax_attention_run;
 
 namespace {
 
-constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_FLOAT_INSTANCES(attention_step);
+constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_CPU_FLOAT_INSTANCES(attention_step);
 
 /// Room for one more step in one side of the cache, unless it has `most`; its memory belongs to this cache alone
 /// afterwards.

@@ -8,7 +8,7 @@ namespace linnet::optim {
 
 namespace {
 
-constexpr FloatInstances<OptimKernels> kernels = LINNET_FLOAT_INSTANCES(optim);
+constexpr FloatInstances<OptimKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(optim);
 
 // One pass over four arrays: about a nanosecond an element, bound by memory.
 constexpr double kNanoseconds = 1;

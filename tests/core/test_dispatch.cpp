@@ -30,16 +30,6 @@ TEST_CASE("a level that is missing falls to the next lower one") {
   unforce_level();
 }
 
-TEST_CASE("cuda without an instance is an error that says what to do") {
-  int table = 0;
-  Instances<int> instances{&table, &table};
-  CHECK_FALSE(cuda_available());
-  CHECK_THROWS_WITH_AS(instances.of(Device::cuda),
-                       "cuda: this linnet was built without CUDA; use the device cpu, or build linnet with the CUDA "
-                       "Toolkit installed",
-                       Error);
-}
-
 TEST_CASE("names") {
   CHECK(std::string(name(Level::plain)) == "plain");
   CHECK(std::string(name(Level::avx512)) == "avx512");

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "cuda_on_cpu/cuda.h"
+#include "linnet/core/cuda.h"
 
 template <class T>
 class DeviceArray {

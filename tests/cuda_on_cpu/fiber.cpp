@@ -23,8 +23,12 @@ struct Scheduler {
   size_t stack_bytes = 0;
 };
 Scheduler scheduler;
-char begun, done;        // tokens of the grid now running
-std::deque<Fiber> pool;  // taken from its end
+char begun, done;  // tokens of the grid now running
+
+std::deque<Fiber>& pool() {  // taken from its end
+  static auto& all = *new std::deque<Fiber>;
+  return all;
+}
 
 Fiber new_fiber() {
   void* p = mmap(nullptr, kStack + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -50,12 +54,12 @@ CUDA_ON_CPU_RAW void switch_identity([[maybe_unused]] void* to) {
 }  // namespace
 
 CUDA_ON_CPU_RAW void begin(Fiber& fiber, void (*entry)(), [[maybe_unused]] const std::string& name) {
-  if (pool.empty()) {
-    pool.push_back(new_fiber());
+  if (pool().empty()) {
+    pool().push_back(new_fiber());
     publish(&begun);  // its stack belongs to the thread that gets it
   }
-  fiber = pool.back();
-  pool.pop_back();
+  fiber = pool().back();
+  pool().pop_back();
   fiber.context = make_context(fiber.stack, kStack, entry);
 #if defined(CUDA_ON_CPU_THREAD)
   __tsan_set_fiber_name(fiber.identity, name.c_str());
@@ -105,9 +109,9 @@ CUDA_ON_CPU_RAW void end(Fiber& fiber, bool finished) {
   }
   fiber.fake_stack = nullptr;
 #if defined(CUDA_ON_CPU_THREAD)
-  pool.push_front(fiber);  // this identity comes last
+  pool().push_front(fiber);  // this identity comes last
 #else
-  pool.push_back(fiber);  // the next thread finds its stack in the cache
+  pool().push_back(fiber);  // the next thread finds its stack in the cache
 #endif
   fiber = Fiber{};
 }
@@ -125,7 +129,7 @@ void see_grid() { see(&begun); }
 CUDA_ON_CPU_RAW void prepare_identities([[maybe_unused]] unsigned threads, [[maybe_unused]] size_t blocks) {
 #if defined(CUDA_ON_CPU_THREAD)
   const size_t apart = std::min<size_t>(blocks, threads <= 256 ? 4 : 2);
-  while (pool.size() < apart * threads) pool.push_back(new_fiber());
+  while (pool().size() < apart * threads) pool().push_back(new_fiber());
 #endif
 }
 

@@ -9,7 +9,10 @@
 namespace cuda_on_cpu {
 namespace {
 
-std::map<const void*, size_t> allowed;
+std::map<const void*, size_t>& allowed() {
+  static auto& all = *new std::map<const void*, size_t>;
+  return all;
+}
 
 bool is_possible(dim3 grid, dim3 block) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -23,7 +26,7 @@ cudaError_t allow_shared(const void* kernel, int bytes) {
   if (bytes < 0 || static_cast<size_t>(bytes) > settings().shared_max)
     return report(cudaErrorInvalidValue,
                   text(bytes, " bytes of dynamic shared memory are asked for, the device has ", settings().shared_max));
-  allowed[kernel] = static_cast<size_t>(bytes);
+  allowed()[kernel] = static_cast<size_t>(bytes);
   return cudaSuccess;
 }
 
@@ -39,8 +42,8 @@ void launch_grid(const void* kernel, dim3 grid, dim3 block, size_t bytes, cudaSt
     report(cudaErrorInvalidConfiguration, text("launch of grid ", triple(grid), " with block ", triple(block)));
     return;
   }
-  const auto found = allowed.find(kernel);
-  const size_t limit = std::max(settings().shared_static, found == allowed.end() ? 0 : found->second);
+  const auto found = allowed().find(kernel);
+  const size_t limit = std::max(settings().shared_static, found == allowed().end() ? 0 : found->second);
   if (bytes > limit) {
     report(cudaErrorInvalidValue, text("launch with ", bytes, " bytes of dynamic shared memory, the limit is ", limit));
     return;

@@ -13,7 +13,11 @@ namespace cuda_on_cpu {
 namespace {
 
 constexpr int kUnwritten = 0xff, kBorder = 0xa5;
-std::map<const char*, size_t> live;
+// Made at the first use and never destroyed: a program's static variables may hold device memory.
+std::map<const char*, size_t>& live() {
+  static auto& all = *new std::map<const char*, size_t>;
+  return all;
+}
 int open_count = 0;
 
 #if defined(CUDA_ON_CPU_ADDRESS)
@@ -32,7 +36,7 @@ void give(char* p, size_t bytes) {
 }
 bool border_is_whole(const char*, size_t) { return true; }
 void protect(bool open) {
-  for (const auto& [p, bytes] : live)
+  for (const auto& [p, bytes] : live())
     open ? __asan_unpoison_memory_region(p, bytes) : __asan_poison_memory_region(p, bytes);
 }
 
@@ -41,7 +45,10 @@ void protect(bool open) {
 // One region without access; each allocation is followed by a border of 256 bytes and more.
 char* base = nullptr;
 size_t top = 0;
-std::multimap<size_t, char*> unused;
+std::multimap<size_t, char*>& unused() {
+  static auto& all = *new std::multimap<size_t, char*>;
+  return all;
+}
 
 size_t span(size_t bytes) { return (bytes + 255) / 256 * 256 + 256; }
 
@@ -51,9 +58,9 @@ void protect(bool open) {
 
 char* place_for(size_t bytes) {
   if (bytes >= kDeviceBytes) return nullptr;
-  if (const auto found = unused.find(span(bytes)); found != unused.end()) {
+  if (const auto found = unused().find(span(bytes)); found != unused().end()) {
     char* p = found->second;
-    unused.erase(found);
+    unused().erase(found);
     return p;
   }
   if (!base) {
@@ -75,7 +82,7 @@ char* take(size_t bytes) {
   std::memset(p + bytes, kBorder, span(bytes) - bytes);
   return p;
 }
-void give(char* p, size_t bytes) { unused.emplace(span(bytes), p); }
+void give(char* p, size_t bytes) { unused().emplace(span(bytes), p); }
 bool border_is_whole(const char* p, size_t bytes) {
   for (size_t i = bytes; i < span(bytes); ++i)
     if (static_cast<unsigned char>(p[i]) != kBorder) {
@@ -98,13 +105,13 @@ OnDevice::~OnDevice() {
 
 void* allocate_device(size_t bytes) {
   char* p = take(bytes);
-  if (p) live[p] = bytes;
+  if (p) live()[p] = bytes;
   return p;
 }
 
 bool free_device(void* p) {
-  const auto found = live.find(static_cast<char*>(p));
-  if (found == live.end()) {
+  const auto found = live().find(static_cast<char*>(p));
+  if (found == live().end()) {
     report(cudaErrorInvalidValue, text("cudaFree of ", p, ", which is no device allocation"));
     return false;
   }
@@ -114,14 +121,14 @@ bool free_device(void* p) {
     const OnDevice open;
     whole = border_is_whole(found->first, bytes);
   }
-  live.erase(found);
+  live().erase(found);
   give(static_cast<char*>(p), bytes);
   return whole;
 }
 
 size_t room(const void* p) {
-  auto after = live.upper_bound(static_cast<const char*>(p));
-  if (after == live.begin()) return 0;
+  auto after = live().upper_bound(static_cast<const char*>(p));
+  if (after == live().begin()) return 0;
   const auto& [begin, bytes] = *--after;
   const size_t offset = static_cast<size_t>(static_cast<const char*>(p) - begin);
   return offset < bytes ? bytes - offset : 0;
@@ -130,13 +137,13 @@ size_t room(const void* p) {
 bool borders_are_whole() {
   const OnDevice open;
   bool whole = true;
-  for (const auto& [p, bytes] : live) whole &= border_is_whole(p, bytes);
+  for (const auto& [p, bytes] : live()) whole &= border_is_whole(p, bytes);
   return whole;
 }
 
 size_t device_bytes_in_use() {
   size_t sum = 0;
-  for (const auto& [p, bytes] : live) sum += bytes;
+  for (const auto& [p, bytes] : live()) sum += bytes;
   return sum;
 }
 

@@ -19,6 +19,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorInvalidConfiguration:
       return "invalid configuration argument";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
     case cudaErrorNotReady:
       return "device not ready";
     case cudaErrorIllegalAddress:
@@ -32,8 +34,8 @@ cudaError_t cudaGetLastError() { return take_error(); }
 cudaError_t cudaPeekAtLastError() { return first_error(); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
+  *count = settings().devices;
+  return *count ? cudaSuccess : cudaErrorNoDevice;
 }
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;
@@ -102,6 +104,24 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   push(stream, [=] {
     const OnDevice open;
     std::memcpy(to, from, bytes);
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_step, const void* from, size_t from_step, size_t bytes, size_t rows,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  if (!bytes || !rows) return cudaSuccess;
+  if (to_step < bytes || from_step < bytes)
+    return report(cudaErrorInvalidValue,
+                  text("cudaMemcpy2D of rows of ", bytes, " bytes in steps of ", to_step, " and ", from_step));
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (!is_good(to, to_step * (rows - 1) + bytes, to_device) ||
+      !is_good(from, from_step * (rows - 1) + bytes, from_device))
+    return report(cudaErrorInvalidValue, text("cudaMemcpy2D of ", rows, " rows: bad memory ", to, " or ", from));
+  push(stream, [=] {
+    const OnDevice open;
+    for (size_t i = 0; i < rows; ++i)
+      std::memcpy(static_cast<char*>(to) + i * to_step, static_cast<const char*>(from) + i * from_step, bytes);
   });
   return cudaSuccess;
 }

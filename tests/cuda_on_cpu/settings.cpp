@@ -35,6 +35,7 @@ Settings::Settings() {
   }
   random.seed(static_cast<unsigned>(number("CUDA_ON_CPU_SEED", 1)));
   shared_max = number("CUDA_ON_CPU_SHARED_MAX", shared_max);
+  devices = number("CUDA_ON_CPU_DEVICES", 1) ? 1 : 0;
 }
 
 Settings& settings() {

@@ -15,11 +15,13 @@ namespace cuda_on_cpu {
 /// The order in which the threads of a block, and the blocks of a grid, run between two barriers.
 enum class Order { forward, reverse, random };
 
-/// Read from the environment once: CUDA_ON_CPU_ORDER=forward|reverse|random, CUDA_ON_CPU_SEED, CUDA_ON_CPU_SHARED_MAX.
+/// Read from the environment once: CUDA_ON_CPU_ORDER=forward|reverse|random, CUDA_ON_CPU_SEED, CUDA_ON_CPU_SHARED_MAX,
+/// CUDA_ON_CPU_DEVICES.
 struct Settings {
   Settings();
   Order order = Order::forward;
   std::mt19937 random{1};
+  int devices = 1;                  ///< 0: a machine without a GPU
   size_t shared_static = 48 << 10;  ///< the most that a block may declare, or be launched with unasked
   size_t shared_max = 227 << 10;    ///< the most after cudaFuncSetAttribute: sm_90; sm_80 163 KiB, sm_75 64 KiB
 };

@@ -9,7 +9,7 @@ namespace cuda_on_cpu {
 namespace {
 
 std::vector<std::shared_ptr<Stream>>& streams() {
-  static std::vector<std::shared_ptr<Stream>> all{std::make_shared<Stream>()};
+  static auto& all = *new std::vector<std::shared_ptr<Stream>>{std::make_shared<Stream>()};  // never destroyed
   return all;
 }
 

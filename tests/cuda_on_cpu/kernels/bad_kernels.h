@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "cuda_on_cpu/cuda.h"
+#include "linnet/core/cuda.h"
 
 namespace kernels {
 

@@ -1,6 +1,6 @@
 // Sums and maxima over a warp and over a block, the same in every thread; blockDim.x is a multiple of 32.
 #pragma once
-#include "cuda_on_cpu/cuda.h"
+#include "linnet/core/cuda.h"
 
 namespace kernels {
 

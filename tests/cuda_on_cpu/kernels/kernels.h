@@ -1,6 +1,6 @@
 // Kernels of the kinds that linnet needs, to try the emulation on; arrays lie row by row.
 #pragma once
-#include "cuda_on_cpu/cuda.h"
+#include "linnet/core/cuda.h"
 
 namespace kernels {
 

@@ -1,10 +1,13 @@
-// The one file where CUDA and its emulation differ: kernels and what launches them include this and nothing else of
-// CUDA. `<<<`, a bare __shared__ and CUDA's headers stand nowhere else; a test looks.
+// The one file where CUDA and its emulation on the CPU differ: kernels and what launches them include this and nothing
+// else of CUDA. `<<<`, a bare __shared__ and CUDA's headers stand nowhere else; a test looks.
 //
 //   CUDA_SHARED(float, tile, [32][33]);   shared memory of a fixed size
 //   CUDA_DYNAMIC_SHARED(float, rows);     as many bytes as the launch says
-//   launch(kernel, grid, block, bytes, stream, arguments...);
+//   launch(kernel, grid, block, bytes, stream, arguments...);   linnet's own files call run() of core/cuda_stream.h
 //   UNROLL for (...)
+//
+// It also makes its file one of the level `cuda`: core/functors.h and core/math.h, included after it, give functions
+// for kernels.
 #pragma once
 #if defined(__CUDACC__)
 #include <cublas_v2.h>
@@ -24,7 +27,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t bytes, 
   static_assert(sizeof...(Parameters) == sizeof...(Arguments));
   kernel<<<grid, block, bytes, stream>>>(static_cast<Parameters>(arguments)...);
 }
-#else
+#elif defined(LINNET_CUDA_ON_CPU)
 #include "cuda_on_cpu/atomics.h"
 #include "cuda_on_cpu/cublas.h"
 #include "cuda_on_cpu/intrinsics.h"
@@ -33,4 +36,10 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t bytes, 
 #include "cuda_on_cpu/wmma.h"
 
 #define UNROLL
+#else
+#error "CUDA kernels are compiled by nvcc, or by a C++ compiler against tests/cuda_on_cpu (LINNET_CUDA=EMULATED)"
 #endif
+
+#define LINNET_LEVEL cuda
+#define LINNET_CUDA_MATH
+#define LINNET_FN __host__ __device__
