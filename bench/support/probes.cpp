@@ -54,8 +54,7 @@ volatile float sink;  // keeps the loops from being left out
 double fma_peak(int threads) {
   const Probes probe = probes();
   const int64_t rounds = 200'000'000 / probe.flops_per_round;
-  const double seconds =
-      seconds_of_pieces(threads, 6, [&](int) { sink = probe.fma_loop(rounds, 0.5f, 1.0f); }).front();
+  const double seconds = seconds_of_pieces(threads, 6, [&](int) { sink = probe.fma_loop(rounds, 0.5f, 1.0f); }).front();
   return static_cast<double>(rounds * probe.flops_per_round) * threads / seconds * 1e-9;
 }
 
@@ -65,9 +64,8 @@ double ReadProbe::gigabytes_per_second(int threads) const {
   const Probes probe = probes();
   const int64_t part = buffer_.numel() / threads / 64 * 64;  // vectors stay aligned
   const float* from = buffer_.data<float>();
-  const double seconds = seconds_of_pieces(threads, kPasses, [&](int thread) {
-    sink = probe.read_loop(from + thread * part, part);
-  })[kPasses / 2];
+  const double seconds = seconds_of_pieces(
+      threads, kPasses, [&](int thread) { sink = probe.read_loop(from + thread * part, part); })[kPasses / 2];
   return static_cast<double>(4 * part * threads) / seconds * 1e-9;
 }
 
