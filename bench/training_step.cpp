@@ -1,76 +1,18 @@
-// The copy task's training step in the paper's setting: 4 layers, 8 heads of 32, feed-forward 1024, 64 sequences of 128
-// tokens, vocabulary 12, the loss on the second half, RAdam, no clipping. Blocks are post-norm, as the paper's are.
+// The copy task's training step in the paper's setting (support/training_step.h), on the CPU.
+#include "bench/support/training_step.h"
 #include "bench/support/gemm_count.h"
 #include "bench/support/memory.h"
 #include "bench/support/meter.h"
 #include "bench/support/program.h"
-#include "copy_task/data.h"
-#include "linnet/autograd/tape.h"
-#include "linnet/models/causal_lm.h"
-#include "linnet/ops/cross_entropy.h"
-#include "linnet/optim/radam.h"
 
 namespace {
 
-using linnet::Tensor;
-using linnet::Variable;
+using bench::StepSizes;
+using bench::TrainingStep;
 
-struct Sizes {
-  int64_t layers = 4, heads = 8, dim = 256, hidden = 1024, batch = 64, time = 128;
-  bool gelu = false;
-  linnet::nn::AttentionKind kind = linnet::nn::AttentionKind::linear;
-
-  int64_t tokens() const { return batch * time; }
-  copy_task::TaskSize task() const { return {time + 1, 10}; }
-  linnet::models::CausalLMOptions model() const {
-    return {.vocab = 12,
-            .dim = dim,
-            .layers = layers,
-            .heads = heads,
-            .hidden = hidden,
-            .max_time = time,
-            .kind = kind,
-            .pre_norm = false,
-            .activation = gelu ? linnet::nn::Activation::gelu : linnet::nn::Activation::relu,
-            .eps = 1e-6};
-  }
-  /// Of all GEMMs in a step: each weight of a linear layer meets each token three times.
-  double gemm_flops() const {
-    return 6.0 * static_cast<double>(tokens() * (layers * (4 * dim * dim + 2 * dim * hidden) + 12 * dim));
-  }
-};
-
-class Step {
- public:
-  explicit Step(const Sizes& sizes)
-      : net(sizes.model()),
-        optimizer(net.parameters(), {.lr = 1e-3}),
-        batch(copy_task::make_batch(sizes.task(), sizes.batch, 1, copy_task::Stream::training, 0)) {}
-
-  void forward_backward() {
-    linnet::Tape tape;
-    const Variable out = net(batch.inputs);
-    const Variable mean = linnet::cross_entropy(out, batch.targets, {.ignore_index = example::kIgnored});
-    tape.backward(mean);
-    logits = out.value();
-    loss = mean.value();
-  }
-  void operator()() {
-    forward_backward();
-    logits = {};
-    optimizer.step();
-    optimizer.clear_grads();
-  }
-
-  linnet::models::CausalLM net;
-  linnet::optim::RAdam optimizer;
-  copy_task::Batch batch;
-  Tensor logits, loss;
-};
-
-void measure(benchmark::State& state, const Sizes& sizes, int threads) {
+void measure(benchmark::State& state, const StepSizes& sizes, int threads) {
   const bench::MemoryMark memory;
-  Step step(sizes);
+  TrainingStep step(sizes);
   step();  // the first takes memory from the system
   bench::Meter meter(state, threads);
   bench::reset_gemm_count();
@@ -89,8 +31,8 @@ void measure(benchmark::State& state, const Sizes& sizes, int threads) {
   state.counters["gemm_peak_percent"] = bench::Meter::percent(gemm.flops / gemm.seconds * 1e-9, meter.peak());
 }
 
-linnet::StateDict dump(const Sizes& sizes) {
-  Step step(sizes);
+linnet::StateDict dump(const StepSizes& sizes) {
+  TrainingStep step(sizes);
   linnet::StateDict all;
   all.set("inputs", step.batch.inputs);
   all.set("targets", step.batch.targets);
@@ -114,7 +56,7 @@ int main(int argc, char** argv) {
   program.app.add_flag("--gelu", gelu, "GELU in the feed-forward nets instead of ReLU");
   return program.run(argc, argv, [&] {
     for (auto kind : {linnet::nn::AttentionKind::linear, linnet::nn::AttentionKind::softmax}) {
-      Sizes sizes;
+      StepSizes sizes;
       if (program.settings().quick) sizes = {.layers = 1, .heads = 2, .dim = 32, .hidden = 32, .batch = 2, .time = 16};
       sizes.kind = kind;
       sizes.gelu = gelu;

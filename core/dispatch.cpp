@@ -103,6 +103,10 @@ CudaInfo cuda_info() {
   return {device.name(), device.memory(false), device.memory(true)};
 }
 
+void synchronize(Device device) {
+  if (device == Device::cuda) cuda_device().synchronize();
+}
+
 Device default_device() {
   int d = current_device.load(std::memory_order_relaxed);
   if (d == kUnset) current_device.store(d = static_cast<int>(first_device()), std::memory_order_relaxed);

@@ -19,6 +19,8 @@ void unforce_level();           ///< back to the best; also settable by LINNET_L
 
 [[noreturn]] void throw_no_cuda();  ///< Error: built without CUDA, or no GPU here; and what to do
 bool cuda_available();              ///< whether this build has CUDA and this machine a GPU
+/// Waits until the device has done all that it was asked for; a CPU has at any time.
+void synchronize(Device device);
 struct CudaInfo {
   std::string name;
   int64_t memory, free;  ///< bytes

@@ -19,7 +19,7 @@ __device__ void map_packs(Out* y, F f, const Pack<In, kCount>&... x) {
 }
 
 template <int kCount, class Out, class F, class... In>
-__global__ void __launch_bounds__(kThreads) map_kernel(int64_t n, Out* y, F f, const In*... x) {
+__global__ void __launch_bounds__(kThreads, 4) map_kernel(int64_t n, Out* y, F f, const In*... x) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x, first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const int64_t packs = n / kCount;
   for (int64_t i = first; i < packs; i += step)

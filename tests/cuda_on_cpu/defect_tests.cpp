@@ -1,6 +1,7 @@
 // Each planted defect is reported: by the emulation itself, by the address sanitizer, or by the thread sanitizer. Where
 // one of them cannot see it, that is stated, too. $CUDA_ON_CPU_PROGRAM is the program with the defects, built as
 // $CUDA_ON_CPU_FLAVOUR says: plain, address or thread.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 

@@ -1,4 +1,5 @@
 // A program of a library that was built without CUDA: what it says when it is asked for it.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstdlib>
