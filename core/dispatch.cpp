@@ -68,7 +68,8 @@ void unforce_level() { current = kUnset; }
 
 namespace {
 
-bool built_with_cuda() { return &cuda::device != nullptr; }
+const CudaDevice* const device_or_null = &cuda::device;
+bool built_with_cuda() { return device_or_null; }
 
 Device first_device() {
   const char* wanted = std::getenv("LINNET_DEVICE");
