@@ -68,8 +68,8 @@ void unforce_level() { current = kUnset; }
 
 namespace {
 
-const CudaDevice* const device_or_null = &cuda::device;
-bool built_with_cuda() { return device_or_null; }
+bool is_there(const CudaDevice* device) { return device; }
+bool built_with_cuda() { return is_there(&cuda::device); }
 
 Device first_device() {
   const char* wanted = std::getenv("LINNET_DEVICE");
