@@ -25,17 +25,25 @@ struct ReferenceMasks {
     if (keys.defined() && !keys.data<uint8_t>()[b * keys.size(1) + j]) return false;
     return !pairs.defined() || pairs.data<uint8_t>()[i * pairs.size(1) + j];
   }
+  ReferenceMasks on_cpu() const {
+    const auto moved = [](const Tensor& x) { return x.defined() ? x.to(Device::cpu) : x; };
+    return {causal, moved(keys), moved(queries), moved(pairs)};
+  }
 };
 
 /// o_i = sum_j w_ij v_j, where weights(row of q.k-dependent similarities) are given by `similarity` and divided by
-/// their sum (plus eps) where `normalise`. Returns f64 (batch, queries, heads, M).
+/// their sum (plus eps) where `normalise`. Returns f64 (batch, queries, heads, M),
+/// on the CPU.
 template <class Similarity>
-Tensor quadratic_attention(const Tensor& q_any, const Tensor& k_any, const Tensor& v_any, const ReferenceMasks& masks,
-                           Similarity similarity, bool normalise = true, double eps = 0) {
-  const Tensor q = q_any.to(Dtype::f64), k = k_any.to(Dtype::f64), v = v_any.to(Dtype::f64);
+Tensor quadratic_attention(const Tensor& q_any, const Tensor& k_any, const Tensor& v_any,
+                           const ReferenceMasks& masks_any, Similarity similarity, bool normalise = true,
+                           double eps = 0) {
+  const Tensor q = q_any.to(Device::cpu).to(Dtype::f64), k = k_any.to(Device::cpu).to(Dtype::f64),
+               v = v_any.to(Device::cpu).to(Dtype::f64);
+  const ReferenceMasks masks = masks_any.on_cpu();
   const int64_t batch = q.size(0), queries = q.size(1), keys = k.size(1), heads = q.size(2), dim = q.size(3),
                 width = v.size(3);
-  Tensor out = Tensor::zeros({batch, queries, heads, width}, Dtype::f64);
+  Tensor out = Tensor::zeros({batch, queries, heads, width}, Dtype::f64, Device::cpu);
   double* o = out.mutable_data<double>();
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t i = 0; i < queries; ++i)
@@ -72,7 +80,8 @@ inline double deviation(const Tensor& a_any, const Tensor& b_any) {
 inline bool bit_equal(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   REQUIRE(a.dtype() == b.dtype());
-  const char *x = static_cast<const char*>(a.raw()), *y = static_cast<const char*>(b.raw());
+  const Tensor here = a.to(Device::cpu), there = b.to(Device::cpu);
+  const char *x = static_cast<const char*>(here.raw()), *y = static_cast<const char*>(there.raw());
   return std::equal(x, x + a.bytes(), y);
 }
 

@@ -26,7 +26,8 @@ inline double deviation(const Tensor& a, const Tensor& b) {
 /// Whether the same numbers stand in both, bit for bit.
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined() || a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  const char *x = static_cast<const char*>(a.raw()), *y = static_cast<const char*>(b.raw());
+  const Tensor here = a.to(Device::cpu), there = b.to(Device::cpu);
+  const char *x = static_cast<const char*>(here.raw()), *y = static_cast<const char*>(there.raw());
   return std::equal(x, x + a.bytes(), y);
 }
 

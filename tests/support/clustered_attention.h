@@ -13,7 +13,7 @@ using Rows = std::vector<std::vector<double>>;
 
 /// The steps of head h of sample b.
 inline Rows rows_of_head(const Tensor& x_any, int64_t b, int64_t h) {
-  const Tensor x = x_any.to(Dtype::f64);
+  const Tensor x = x_any.to(Device::cpu).to(Dtype::f64);
   Rows rows;
   for (int64_t t = 0; t < x.size(1); ++t) {
     const double* from = x.data<double>() + ((b * x.size(1) + t) * x.size(2) + h) * x.size(3);
@@ -38,7 +38,8 @@ inline Tensor clustered_by_definition(const Tensor& q_all, const Tensor& k_all, 
   const int64_t batch = q_all.size(0), queries = q_all.size(1), keys = k_all.size(1), heads = q_all.size(2),
                 dim = q_all.size(3), width = v_all.size(3);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(dim)));
-  Tensor out = Tensor::zeros({batch, queries, heads, width}, Dtype::f64);
+  const Tensor groups = options.groups->to(Device::cpu);
+  Tensor out = Tensor::zeros({batch, queries, heads, width}, Dtype::f64, Device::cpu);
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < heads; ++h) {
       const Rows q = rows_of_head(q_all, b, h), k = rows_of_head(k_all, b, h), v = rows_of_head(v_all, b, h);
@@ -49,7 +50,7 @@ inline Tensor clustered_by_definition(const Tensor& q_all, const Tensor& k_all, 
         query[i] = options.queries->steps("test", "query", batch, queries, Device::cpu)
                        .data<uint8_t>()[size_t(b * queries) + i];
       const auto group = [&](size_t i) {
-        return options.groups->data<int32_t>()[(b * queries + static_cast<int64_t>(i)) * heads + h];
+        return groups.data<int32_t>()[(b * queries + static_cast<int64_t>(i)) * heads + h];
       };
       for (size_t i = 0; i < q.size(); ++i) {
         if (!query[i]) continue;

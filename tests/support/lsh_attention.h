@@ -43,7 +43,8 @@ inline std::vector<bool> lsh_pairs(const std::vector<int32_t>& hashes, const std
 
 inline Tensor lsh_by_definition(const Tensor& q_any, const Tensor& k_any, const Tensor& v_any,
                                 const LshAttentionOptions& options) {
-  const Tensor q = q_any.to(Dtype::f64), k = k_any.to(Dtype::f64), v = v_any.to(Dtype::f64);
+  const Tensor q = q_any.to(Device::cpu).to(Dtype::f64), k = k_any.to(Device::cpu).to(Dtype::f64),
+               v = v_any.to(Device::cpu).to(Dtype::f64), all_hashes = options.hashes->to(Device::cpu);
   const size_t batch = size_t(q.size(0)), time = size_t(q.size(1)), heads = size_t(q.size(2)), dim = size_t(q.size(3)),
                width = size_t(v.size(3)), rounds = size_t(options.rounds);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(dim)));
@@ -54,7 +55,7 @@ inline Tensor lsh_by_definition(const Tensor& q_any, const Tensor& k_any, const 
     for (size_t t = 0; t < time; ++t) allowed[t] = all.template data<uint8_t>()[b * time + t];
     return allowed;
   };
-  Tensor out = Tensor::zeros({q.size(0), q.size(1), q.size(2), v.size(3)}, Dtype::f64);
+  Tensor out = Tensor::zeros({q.size(0), q.size(1), q.size(2), v.size(3)}, Dtype::f64, Device::cpu);
   for (size_t b = 0; b < batch; ++b)
     for (size_t h = 0; h < heads; ++h) {
       const auto row = [&](const Tensor& x, size_t t, size_t size) {
@@ -65,7 +66,7 @@ inline Tensor lsh_by_definition(const Tensor& q_any, const Tensor& k_any, const 
       for (size_t r = 0; r < rounds; ++r) {
         std::vector<int32_t> hashes;
         for (size_t t = 0; t < time; ++t)
-          hashes.push_back(options.hashes->data<int32_t>()[((b * time + t) * heads + h) * rounds + r]);
+          hashes.push_back(all_hashes.data<int32_t>()[((b * time + t) * heads + h) * rounds + r]);
         pairs.push_back(lsh_pairs(hashes, keys, options));
       }
       for (size_t i = 0; i < time; ++i) {
