@@ -20,6 +20,13 @@ struct Larger {
     return a > b || a != a ? a : b;
   }
 };
+/// The larger, NaN passed over.
+struct LargerNumber {
+  template <class T>
+  LINNET_FN T operator()(T a, T b) const {
+    return b > a || a != a ? b : a;
+  }
+};
 struct Smaller {
   template <class T>
   LINNET_FN T operator()(T a, T b) const {
@@ -47,6 +54,28 @@ __device__ T over_block(T value, F f) {
   T all = of_warp[0];
   for (int w = 1; w < warps; ++w) all = f(all, of_warp[w]);
   return all;
+}
+
+/// The sum of the values of the block's threads before this one, and of all. Barriers as over_block has them.
+template <class T>
+__device__ T sum_before(T value, T* all) {
+  CUDA_SHARED(T, of_warp, [kWarp]);
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  T upto = value;  // this one, too
+  UNROLL for (int by = 1; by < kWarp; by *= 2) {
+    const T lower = __shfl_up_sync(kWholeWarp, upto, by);
+    if (lane >= by) upto += lower;
+  }
+  __syncthreads();
+  if (lane == kWarp - 1) of_warp[warp] = upto;
+  __syncthreads();
+  T before = T(0);
+  *all = T(0);
+  for (int w = 0; w < warps; ++w) {
+    if (w == warp) before = *all;
+    *all += of_warp[w];
+  }
+  return before + (upto - value);
 }
 
 }  // namespace linnet::cuda

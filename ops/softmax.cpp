@@ -8,7 +8,7 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<SoftmaxKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(softmax);
+constexpr FloatInstances<SoftmaxKernels> kernels = LINNET_FLOAT_INSTANCES(softmax);
 
 constexpr double kCost = 0.8;  // nanoseconds an element
 
@@ -22,7 +22,7 @@ Tensor over_rows(const char* op, const Tensor& x_given, const Tensor& dy_given, 
   const int64_t width = x.size(-1), rows = x.shape().first(x.rank() - 1).numel();
   with_float(op, x.dtype(), [&]<class T>() {
     T* y_data = y.mutable_data<T>();
-    parallel_for(rows, kCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+    parallel_for(x.device(), rows, kCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
       const int64_t at = begin * width;
       row(kernels.of<T>(x.device()), end - begin, width, x.data<T>() + at, dy.defined() ? dy.data<T>() + at : nullptr,
           y_data + at);

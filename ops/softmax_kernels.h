@@ -19,4 +19,6 @@ using SoftmaxF64 = SoftmaxKernels<double>;
 
 }  // namespace linnet
 LINNET_DECLARE_LEVELS(SoftmaxF32, softmax_f32)
+LINNET_DECLARE_CUDA(SoftmaxF32, softmax_f32)
 LINNET_DECLARE_LEVELS(SoftmaxF64, softmax_f64)
+LINNET_DECLARE_CUDA(SoftmaxF64, softmax_f64)
