@@ -12,12 +12,15 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<LayerNormKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(layer_norm);
+constexpr FloatInstances<LayerNormKernels> kernels = LINNET_FLOAT_INSTANCES(layer_norm);
 
 constexpr double kForwardCost = 0.5, kBackwardCost = 1.0;  // nanoseconds an element
 
-/// dweight and dbias are summed over blocks of rows whose size depends on the shape alone, then over the blocks.
-int64_t rows_in_block(int64_t rows) { return std::clamp<int64_t>(rows / 16, 1, 64); }
+/// dweight and dbias are summed over blocks of rows whose size depends on the shape alone, then over the blocks; a GPU
+/// takes all rows as one block.
+int64_t rows_in_block(Device device, int64_t rows) {
+  return device == Device::cpu ? std::clamp<int64_t>(rows / 16, 1, 64) : std::max<int64_t>(rows, 1);
+}
 
 void check(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   LINNET_CHECK(x.rank() >= 1, "layer_norm: input () has no axis to normalise");
@@ -51,6 +54,9 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double e
   with_float("layer_norm", x.dtype(), [&]<class T>() {
     const auto& table = kernels.of<T>(x.device());
     T *const y_data = y.mutable_data<T>(), *const stats_data = stats.defined() ? stats.mutable_data<T>() : nullptr;
+    if (x.device() == Device::cuda)
+      return table.forward(rows, width, x.data<T>(), data_or_null<T>(weight), data_or_null<T>(bias),
+                           static_cast<T>(eps), y_data, stats_data);
     parallel_for(rows, kForwardCost * static_cast<double>(width), [&](int64_t begin, int64_t end) {
       constexpr int64_t kRows = 16;
       T unwanted[3 * kRows];
@@ -70,7 +76,7 @@ struct Backward {
   /// dx in the shape of x; dweight and dbias as (width).
   template <class T>
   Gradients run(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& stats) const {
-    const int64_t size = rows_in_block(rows), blocks = (rows + size - 1) / size;
+    const int64_t size = rows_in_block(x.device(), rows), blocks = (rows + size - 1) / size;
     Tensor dx, dweights, dbiases;
     if (want_x) dx = empty_like(x);
     if (want_weight) dweights = Tensor::empty({blocks, width}, x.dtype(), x.device());
@@ -79,17 +85,20 @@ struct Backward {
     T* dweight_data = want_weight ? dweights.mutable_data<T>() : nullptr;
     T* dbias_data = want_bias ? dbiases.mutable_data<T>() : nullptr;
     const auto& table = kernels.of<T>(x.device());
-    parallel_for(blocks, kBackwardCost * static_cast<double>(size * width), [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        const int64_t row = b * size, at = row * width;
-        table.backward(std::min(size, rows - row), width, dy.data<T>() + at, x.data<T>() + at, data_or_null<T>(weight),
-                       stats.data<T>() + 3 * row, want_x ? dx_data + at : nullptr,
-                       want_weight ? dweight_data + b * width : nullptr, want_bias ? dbias_data + b * width : nullptr);
-      }
-    });
-    auto total = [](const Tensor& partial) {
-      return partial.defined() ? compute::reduce(compute::Reduction::sum, partial, std::array<int64_t, 1>{0}, false)
-                               : Tensor();
+    parallel_for(x.device(), blocks, kBackwardCost * static_cast<double>(size * width),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t b = begin; b < end; ++b) {
+                     const int64_t row = b * size, at = row * width;
+                     table.backward(std::min(size, rows - row), width, dy.data<T>() + at, x.data<T>() + at,
+                                    data_or_null<T>(weight), stats.data<T>() + 3 * row, want_x ? dx_data + at : nullptr,
+                                    want_weight ? dweight_data + b * width : nullptr,
+                                    want_bias ? dbias_data + b * width : nullptr);
+                   }
+                 });
+    auto total = [&](const Tensor& partial) {
+      if (!partial.defined()) return partial;
+      if (blocks == 1) return partial.reshape({width});
+      return compute::reduce(compute::Reduction::sum, partial, std::array<int64_t, 1>{0}, false);
     };
     return {dx, total(dweights), total(dbiases)};
   }

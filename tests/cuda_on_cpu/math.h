@@ -17,6 +17,8 @@ inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }

@@ -96,6 +96,25 @@ TEST_CASE("layer_norm: agrees with the formulas at every level") {
   });
 }
 
+TEST_CASE("layer_norm: rows of every width that a GPU treats in its own way, and many of them") {
+  const auto check = [](const Shape& shape, Dtype dtype) {
+    INFO(shape.str(), " ", name(dtype));
+    const Tensor x = grid(shape, 0.013, dtype), w = grid(shape.last(1), 0.005, dtype),
+                 b = grid(shape.last(1), 0.009, dtype), dy = grid(shape, 0.001, dtype);
+    const auto host = [](const Tensor& t) { return t.to(Device::cpu); };
+    const Result got = run(x, w, b, dy), want = run(host(x), host(w), host(b), host(dy));
+    const double tolerance = dtype == Dtype::f32 ? 1e-5 : 1e-12;
+    CHECK(deviation(got.y, want.y) <= tolerance);
+    CHECK(deviation(got.dx, want.dx) <= tolerance);
+    CHECK(deviation(got.dweight, want.dweight) <= tolerance);
+    CHECK(deviation(got.dbias, want.dbias) <= tolerance);
+  };
+  for (int64_t width : {1, 16, 17, 31, 32, 33, 1024, 1025, 5000})
+    for (Dtype dtype : {Dtype::f32, Dtype::f64}) check({3, width}, dtype);
+  for (Dtype dtype : {Dtype::f32, Dtype::f64}) check({9001, 33}, dtype);
+  check({66000, 3}, Dtype::f32);
+}
+
 TEST_CASE("layer_norm: the known gradient of [1, 2, 3, 4]") {
   for_each_level([](const char* level) {
     INFO(level);
