@@ -11,7 +11,7 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<CrossEntropyKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(cross_entropy);
+constexpr FloatInstances<CrossEntropyKernels> kernels = LINNET_FLOAT_INSTANCES(cross_entropy);
 
 constexpr double kCost = 0.8;  // nanoseconds an element
 constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();
@@ -27,18 +27,26 @@ void check(const Tensor& logits, const Tensor& targets, double smoothing) {
   check_same_device("cross_entropy", logits, targets);
 }
 
-/// Range-checks the targets; returns how many are not ignored.
-int64_t count_targets(const Tensor& targets, int64_t classes, int64_t ignore) {
-  const Tensor host = targets.to(Device::cpu);
-  const int32_t* t = host.data<int32_t>();
-  int64_t count = 0;
-  for (int64_t i = 0; i < host.numel(); ++i) {
-    if (t[i] == ignore) continue;
-    LINNET_CHECK(t[i] >= 0 && t[i] < classes, "cross_entropy: target ", t[i], " at position ", i, ", but there are ",
-                 classes, " classes");
-    ++count;
+TargetCount count_on_cpu(int64_t rows, const int32_t* targets, int64_t classes, int64_t ignore) {
+  TargetCount count{0, -1};
+  for (int64_t i = 0; i < rows && count.first_bad < 0; ++i) {
+    if (targets[i] == ignore) continue;
+    ++count.counted;
+    if (targets[i] < 0 || targets[i] >= classes) count.first_bad = i;
   }
   return count;
+}
+
+/// Range-checks the targets; returns how many are not ignored.
+int64_t count_targets(const Tensor& targets, int64_t classes, int64_t ignore) {
+  const auto on_device = kernels.of<float>(targets.device()).count_targets;
+  const TargetCount count =
+      (on_device ? on_device : count_on_cpu)(targets.numel(), targets.data<int32_t>(), classes, ignore);
+  const int64_t i = count.first_bad;
+  if (i >= 0)
+    fail("cross_entropy: target ", targets.reshape({-1}).slice(i, i + 1).to_vector<int32_t>()[0], " at position ", i,
+         ", but there are ", classes, " classes");
+  return count.counted;
 }
 
 }  // namespace
@@ -59,7 +67,7 @@ Variable cross_entropy(const Variable& logitsv, const Tensor& targets, const Cro
   with_float("cross_entropy", logits.dtype(), [&]<class T>() {
     const auto& table = kernels.of<T>(logits.device());
     T *loss_data = loss.mutable_data<T>(), *stats_data = stats.mutable_data<T>();
-    parallel_for(rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {
+    parallel_for(logits.device(), rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {
       table.forward(end - begin, classes, logits.data<T>() + begin * classes, targets.data<int32_t>() + begin, ignore,
                     static_cast<T>(smoothing), loss_data + begin, stats_data + 2 * begin);
     });
@@ -67,22 +75,22 @@ Variable cross_entropy(const Variable& logitsv, const Tensor& targets, const Cro
   if (reduce != Reduce::none) loss = compute::reduce(compute::Reduction::sum, loss, {}, false);
   if (factor != 1) compute::scale_inplace(loss, factor);
 
-  return record("cross_entropy", loss, {logitsv}, keep(logits, targets, stats),
-                [=](const Tensor& dy, const Tensor& x, const Tensor& t, const Tensor& stats_kept) -> Gradients {
-                  Tensor dx = empty_like(x);
-                  with_float("cross_entropy", x.dtype(), [&]<class T>() {
-                    const auto& table = kernels.of<T>(x.device());
-                    T* dx_data = dx.mutable_data<T>();
-                    const int64_t stride = reduce == Reduce::none ? 1 : 0;
-                    parallel_for(rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {
-                      table.backward(end - begin, classes, x.data<T>() + begin * classes, t.data<int32_t>() + begin,
-                                     ignore, static_cast<T>(smoothing), stats_kept.data<T>() + 2 * begin,
-                                     dy.data<T>() + begin * stride, stride, static_cast<T>(factor),
-                                     dx_data + begin * classes);
-                    });
-                  });
-                  return {dx};
-                });
+  return record(
+      "cross_entropy", loss, {logitsv}, keep(logits, targets, stats),
+      [=](const Tensor& dy, const Tensor& x, const Tensor& t, const Tensor& stats_kept) -> Gradients {
+        Tensor dx = empty_like(x);
+        with_float("cross_entropy", x.dtype(), [&]<class T>() {
+          const auto& table = kernels.of<T>(x.device());
+          T* dx_data = dx.mutable_data<T>();
+          const int64_t stride = reduce == Reduce::none ? 1 : 0;
+          parallel_for(x.device(), rows, kCost * static_cast<double>(classes), [&](int64_t begin, int64_t end) {
+            table.backward(end - begin, classes, x.data<T>() + begin * classes, t.data<int32_t>() + begin, ignore,
+                           static_cast<T>(smoothing), stats_kept.data<T>() + 2 * begin, dy.data<T>() + begin * stride,
+                           stride, static_cast<T>(factor), dx_data + begin * classes);
+          });
+        });
+        return {dx};
+      });
 }
 
 }  // namespace linnet

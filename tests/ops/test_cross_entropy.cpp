@@ -18,10 +18,11 @@ Tensor index_of(const std::vector<int32_t>& values, const Shape& shape) { return
 
 /// Targets that run through the classes, every fifth one ignored where asked for.
 Tensor targets_for(const Shape& logits, bool ignoring) {
-  Tensor t = Tensor::zeros(logits.first(logits.rank() - 1), Dtype::i32);
-  for (int64_t i = 0; i < t.numel(); ++i)
-    t.mutable_data<int32_t>()[i] = ignoring && i % 5 == 2 ? -100 : static_cast<int32_t>(i * 3 % logits.back());
-  return t;
+  const Shape shape = logits.first(logits.rank() - 1);
+  std::vector<int32_t> t;
+  for (int64_t i = 0; i < shape.numel(); ++i)
+    t.push_back(ignoring && i % 5 == 2 ? -100 : static_cast<int32_t>(i * 3 % logits.back()));
+  return Tensor::from(t, shape);
 }
 
 struct Result {
@@ -31,24 +32,26 @@ Result run(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
   const Variable x = Variable::leaf(logits);
   Tape tape;
   const Variable loss = cross_entropy(x, targets, options);
-  tape.backward(loss, Tensor::full(loss.shape(), 1, loss.dtype()));
+  tape.backward(loss, Tensor::full(loss.shape(), 1, loss.dtype(), loss.device()));
   return {loss.value(), x.grad()};
 }
 
 /// The formula as the header has it, in double; the losses of all rows.
 Tensor reference(const Tensor& x, const Tensor& targets, double smoothing) {
   const int64_t classes = x.size(-1);
-  Tensor losses = Tensor::zeros(targets.shape(), Dtype::f64);
-  for (int64_t r = 0; r < targets.numel(); ++r) {
-    const double* row = x.data<double>() + r * classes;
-    const int32_t t = targets.data<int32_t>()[r];
+  const std::vector<double> all = x.to_vector<double>();
+  const std::vector<int32_t> targets_at = targets.to_vector<int32_t>();
+  std::vector<double> losses(targets_at.size());
+  for (size_t r = 0; r < losses.size(); ++r) {
+    const double* row = all.data() + static_cast<int64_t>(r) * classes;
+    const int32_t t = targets_at[r];
     if (t < 0) continue;
     double sum = 0, rest = 0;
     for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c]);
     for (int64_t c = 0; c < classes; ++c) rest += (std::log(sum) - row[c]) / static_cast<double>(classes);
-    losses.mutable_data<double>()[r] = (1 - smoothing) * (std::log(sum) - row[t]) + smoothing * rest;
+    losses[r] = (1 - smoothing) * (std::log(sum) - row[t]) + smoothing * rest;
   }
-  return losses;
+  return Tensor::from(losses, targets.shape());
 }
 
 const std::vector<Shape> kShapes = {{4, 5}, {7}, {2, 3, 4}, {3, 1}, {0, 5}, {37, 129}};
@@ -96,6 +99,22 @@ TEST_CASE("cross_entropy: agrees with the formula at every level") {
           force_level(now);
         }
   });
+}
+
+TEST_CASE("cross_entropy: rows of every width that a GPU treats in its own way, and many of them") {
+  const auto check = [](const Shape& shape, Dtype dtype, double smoothing) {
+    INFO(shape.str(), " ", name(dtype), " ", smoothing);
+    const Tensor x = grid(shape, 0.013, dtype), t = targets_for(shape, true);
+    const CrossEntropyOptions options{.reduce = Reduce::none, .ignore_index = -100, .label_smoothing = smoothing};
+    const Result got = run(x, t, options), want = run(x.to(Device::cpu), t.to(Device::cpu), options);
+    const double tolerance = dtype == Dtype::f32 ? 1e-5 : 1e-12;
+    CHECK(deviation(got.loss, want.loss) <= tolerance);
+    CHECK(deviation(got.dlogits, want.dlogits) <= tolerance);
+  };
+  for (int64_t width : {1, 16, 17, 31, 32, 33, 1024, 1025, 5000})
+    for (Dtype dtype : {Dtype::f32, Dtype::f64})
+      for (double smoothing : {0.0, 0.1}) check({4, width}, dtype, smoothing);
+  check({66000, 3}, Dtype::f32, 0.1);
 }
 
 TEST_CASE("cross_entropy: extreme logits (LS5)") {
