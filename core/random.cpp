@@ -6,35 +6,23 @@
 #include <utility>
 
 #include "linnet/core/error.h"
+#include "linnet/core/philox.h"
 #include "linnet/core/threads.h"
 
 namespace linnet {
 
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    uint64_t p0 = uint64_t{0xD2511F53} * c[0];
-    uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(p0)};
-    key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
-  }
-  return c;
+  return std::to_array(philox_rounds({c[0], c[1], c[2], c[3]}, key[0], key[1]).word);
 }
 
 namespace {
 
-std::array<uint32_t, 4> block(uint64_t seed, uint64_t stream, uint64_t i) {
-  auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
-  auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
-  return philox({low(i), high(i), low(stream), high(stream)}, {low(seed), high(seed)});
-}
-
 /// Box-Muller on two words; even elements take the cosine, odd ones the sine.
 double normal_at(uint64_t seed, uint64_t stream, uint64_t i) {
-  auto words = block(seed, stream, i / 4);
+  const PhiloxWords words = philox_block(seed, stream, i / 4);
   int pair = static_cast<int>(i % 4) / 2 * 2;
-  double radius = std::sqrt(-2 * std::log(unit_interval(words[pair])));
-  double angle = 2 * std::numbers::pi * unit_interval(words[pair + 1]);
+  double radius = std::sqrt(-2 * std::log(unit_interval(words.word[pair])));
+  double angle = 2 * std::numbers::pi * unit_interval(words.word[pair + 1]);
   return radius * (i % 2 ? std::sin(angle) : std::cos(angle));
 }
 
@@ -57,7 +45,9 @@ void fill(Tensor& y, double nanoseconds, F&& value) {
 
 }  // namespace
 
-uint32_t random_word(uint64_t seed, uint64_t stream, uint64_t i) { return block(seed, stream, i / 4)[i % 4]; }
+uint32_t random_word(uint64_t seed, uint64_t stream, uint64_t i) {
+  return philox_block(seed, stream, i / 4).word[i % 4];
+}
 
 uint64_t stream_of(std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325;

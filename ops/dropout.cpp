@@ -11,7 +11,7 @@
 namespace linnet {
 namespace {
 
-constexpr FloatInstances<DropoutKernels> kernels = LINNET_CPU_FLOAT_INSTANCES(dropout);
+constexpr FloatInstances<DropoutKernels> kernels = LINNET_FLOAT_INSTANCES(dropout);
 
 constexpr double kCost = 1.0;  // nanoseconds an element
 
@@ -23,7 +23,7 @@ Tensor masked(const Tensor& x, double p, const DropoutWords& words) {
     const T* x_data = x.data<T>();
     T* y_data = y.mutable_data<T>();
     const auto& table = kernels.of<T>(x.device());
-    parallel_for(x.numel(), kCost, [&](int64_t begin, int64_t end) {
+    parallel_for(x.device(), x.numel(), kCost, [&](int64_t begin, int64_t end) {
       table.apply(begin, end, words, static_cast<uint32_t>(threshold), static_cast<T>(1 / (1 - p)), x_data, y_data);
     });
   });

@@ -22,4 +22,6 @@ using DropoutF64 = DropoutKernels<double>;
 
 }  // namespace linnet
 LINNET_DECLARE_LEVELS(DropoutF32, dropout_f32)
+LINNET_DECLARE_CUDA(DropoutF32, dropout_f32)
 LINNET_DECLARE_LEVELS(DropoutF64, dropout_f64)
+LINNET_DECLARE_CUDA(DropoutF64, dropout_f64)

@@ -63,6 +63,24 @@ TEST_CASE(
   set_num_threads(before);
 }
 
+TEST_CASE("dropout: a GPU takes the mask of the CPU, bit for bit") {
+  if (!cuda_available()) return;
+  for (const int64_t n : {1, 3, 4, 5, 1023, 70001})
+    for (const uint64_t offset : {0, 1, 3, 64})
+      for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        const Tensor x = grid({n}, 0.013, dtype);
+        const auto on = [&](Device device) {
+          default_generator() = {21, 8, offset};
+          const Result r = run(x.to(device), 0.3, x.to(device));
+          return std::pair(r.y, r.dx);
+        };
+        const auto [y, dx] = on(Device::cpu);
+        const auto [y_cuda, dx_cuda] = on(Device::cuda);
+        CHECK(same_bits(y, y_cuda));
+        CHECK(same_bits(dx, dx_cuda));
+      }
+}
+
 TEST_CASE("dropout: the border lies exactly at p 2^32") {
   const double word = random_word(5, 0, 0);
   const Tensor x = Tensor::full({1}, 1, Dtype::f64);
