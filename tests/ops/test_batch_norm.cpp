@@ -40,9 +40,9 @@ Result reference(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
   const auto xs = x.to_vector<double>(), w = weight.to_vector<double>(), b = bias.to_vector<double>(),
              d = dy.to_vector<double>();
   std::vector<double> y(xs.size()), dx(xs.size()), dw(w.size()), db(w.size());
+  std::vector<double> means = running.mean.to_vector<double>(), variances = running.variance.to_vector<double>();
   for (int64_t c = 0; c < dim; ++c) {
-    double &running_mean = running.mean.mutable_data<double>()[c],
-           &running_variance = running.variance.mutable_data<double>()[c];
+    double &running_mean = means[static_cast<size_t>(c)], &running_variance = variances[static_cast<size_t>(c)];
     double n = 0, mean = 0, variance = 0, mean_h = 0, mean_hx = 0;
     for (int64_t r = 0; r < rows; ++r) n += counts[r];
     const bool of_batch = trains && n > 0;
@@ -69,6 +69,8 @@ Result reference(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
       dx[r * dim + c] = rstd * (of_batch ? h - mean_h - xhat * mean_hx : h);
     }
   }
+  running.mean.copy_from(Tensor::from(means, {dim}));
+  running.variance.copy_from(Tensor::from(variances, {dim}));
   return {Tensor::from(y, x.shape()), Tensor::from(dx, x.shape()), Tensor::from(dw, weight.shape()),
           Tensor::from(db, weight.shape())};
 }

@@ -54,12 +54,32 @@ TEST_CASE("embedding: the padding row is read as stored and gets no gradient (AG
   CHECK(gradient(weight, index_of({0, 4, 4}), Tensor::full({3, 3}, NAN), 4).to_vector<float>()[12] == 0);
 }
 
+TEST_CASE("embedding: gradients of rows that are many, rare, or one among all") {
+  Generator generator{7, 2, 0};
+  const auto check = [&](int64_t rows, int64_t dim, int64_t n, int64_t most, Dtype dtype) {
+    INFO(rows, " ", dim, " ", n, " ", most, " ", name(dtype));
+    std::vector<int32_t> at;
+    for (int64_t i = 0; i < n; ++i) at.push_back(static_cast<int32_t>(i % 3 ? generator.below(most) : rows - 1));
+    const Tensor weight = Tensor::zeros({rows, dim}, dtype), index = index_of(at), seed = grid({n, dim}, 0.01, dtype);
+    const auto host = [](const Tensor& t) { return t.to(Device::cpu); };
+    CHECK(deviation(gradient(weight, index, seed), gradient(host(weight), host(index), host(seed))) <=
+          (dtype == Dtype::f32 ? 1e-5 : 1e-12));
+  };
+  for (Dtype dtype : {Dtype::f32, Dtype::f64}) {
+    for (int64_t n : {1, 31, 32, 33, 64, 65, 2047, 2048, 2049, 5000}) check(300, 5, n, 300, dtype);
+    check(1, 3, 3000, 1, dtype);
+    check(70000, 1, 9000, 70000, dtype);
+    check(257, 33, 3001, 2, dtype);
+  }
+}
+
 TEST_CASE("embedding: levels and numbers of threads agree, bit for bit") {
   manual_seed(7);
   const Tensor weight = Tensor::normal({61, 40}), seed = Tensor::normal({5000, 40});
-  Tensor index = Tensor::zeros({5000}, Dtype::i32);
+  std::vector<int32_t> rows;
   Generator generator{7, 1, 0};
-  for (int i = 0; i < 5000; ++i) index.mutable_data<int32_t>()[i] = static_cast<int32_t>(generator.below(61));
+  for (int i = 0; i < 5000; ++i) rows.push_back(static_cast<int32_t>(generator.below(61)));
+  const Tensor index = index_of(rows);
   const int before = num_threads();
   set_num_threads(1);
   const Tensor expected = gradient(weight, index, seed);

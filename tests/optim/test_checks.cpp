@@ -53,7 +53,7 @@ TEST_CASE("memory is shared as a whole or not at all, and stays shared") {
   give(whole), give(again);
   CHECK_THROWS_WITH_AS(
       tied.step(), "sgd: parameter \"whole\" no longer shares its memory with \"again\"; make a new optimizer", Error);
-  CHECK(whole.value().data<float>()[0] == 0);
+  CHECK(whole.value().to_vector<float>()[0] == 0);
 }
 
 TEST_CASE("only leaves are parameters, and a mean of squares is not negative") {
