@@ -1,5 +1,6 @@
 #include "linnet/ops/linear_attention_run.h"
 
+#include "linnet/ops/linear_attention_calls.h"
 #include "linnet/ops/linear_attention_heads.h"
 #include "linnet/ops/linear_attention_segments.h"
 
@@ -31,6 +32,7 @@ void each_piece(const Call& call, int64_t count, bool up, int64_t begin, int64_t
 
 template <class T>
 void run_forward(const Call& call, const Inputs& x, Result& made, Tensor s, Tensor z) {
+  if (made.out.device() == Device::cuda) return forward_call<T>(call, x, made.out, made.d, s, z);
   if (const int64_t cuts = segments(call); cuts > 1) {
     return forward_in_segments<T>(cuts, call, x, made.out, made.d, s, z);
   }
@@ -74,6 +76,7 @@ void run_forward(const Call& call, const Inputs& x, Result& made, Tensor s, Tens
 template <class T>
 void run_backward(const Call& call, const Inputs& x, const Result& made, const Tensor& g, Tensor dq, Tensor dk,
                   Tensor dv, Tensor ds, Tensor dz) {
+  if (made.out.device() == Device::cuda) return backward_call<T>(call, x, made.out, made.d, g, dq, dk, dv, ds, dz);
   const AttentionSizes n = call.sizes;
   const bool in_pieces = made.checkpoints.defined();
   if (const int64_t cuts = segments(call); cuts > 1 && !in_pieces) {

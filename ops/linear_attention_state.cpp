@@ -5,7 +5,7 @@
 #include "linnet/core/threads.h"
 #include "linnet/ops/attention_step_kernels.h"
 #include "linnet/ops/linear_attention.h"
-#include "linnet/ops/linear_attention_run.h"
+#include "linnet/ops/linear_attention_calls.h"
 
 namespace linnet {
 
@@ -45,8 +45,16 @@ void make_own(Variable& part, const Shape& shape, const Tensor& like) {
 template <class T>
 void run_step(const Call& call, const Inputs& x, T* s, T* z, Tensor& out) {
   const AttentionSizes& n = call.sizes;
-  const auto kernel = step_kernels.of<T>(out.device()).linear;
   T* const o = out.mutable_data<T>();
+  if (out.device() == Device::cuda) {
+    LinearAttentionCallForward<T> p{};
+    fill_call(p, call, x);
+    p.o = o;
+    p.s = s;
+    p.z = z;
+    return call_kernels.of<T>(Device::cuda).step(p);
+  }
+  const auto kernel = step_kernels.of<T>(out.device()).linear;
   const double cost = 20 + 0.2 * static_cast<double>(n.dim * n.value_dim);  // the state comes from memory
   parallel_for(n.batch * n.heads, cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -15,29 +15,34 @@ namespace {
 /// softmax over the features of every query, as f64; over the allowed positions of every feature of the keys.
 Tensor reference(const Tensor& q_any, const Tensor& k_any, const Tensor& v_any,
                  const EfficientAttentionOptions& options) {
-  const Tensor q = q_any.to(Dtype::f64), k = k_any.to(Dtype::f64), v = v_any.to(Dtype::f64);
+  const auto here = [](const Tensor& x) { return x.to(Device::cpu).to(Dtype::f64); };
+  const Tensor q = here(q_any), k = here(k_any), v = here(v_any);
   const int64_t batch = q.size(0), queries = q.size(1), keys = k.size(1), heads = q.size(2), dim = q.size(3),
                 width = v.size(3);
   const auto at = [&](const Tensor& x, int64_t b, int64_t t, int64_t h, int64_t d) {
     return x.data<double>()[((b * x.size(1) + t) * heads + h) * x.size(3) + d];
   };
-  const auto allows = [&](const auto* mask, int64_t b, int64_t t, int64_t time) {
-    return !mask || mask->steps("test", "test", batch, time, Device::cpu).template data<uint8_t>()[b * time + t];
+  const auto steps = [&](const auto* mask, int64_t time) {
+    return mask ? mask->steps("test", "test", batch, time, q_any.device()).to(Device::cpu) : Tensor();
   };
-  Tensor out = Tensor::zeros({batch, queries, heads, width}, Dtype::f64);
+  const Tensor key_steps = steps(options.keys, keys), query_steps = steps(options.queries, queries);
+  const auto allows = [](const Tensor& mask, int64_t b, int64_t t) {
+    return !mask.defined() || mask.data<uint8_t>()[b * mask.size(1) + t];
+  };
+  Tensor out = Tensor::zeros({batch, queries, heads, width}, Dtype::f64, Device::cpu);
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t d = 0; d < dim; ++d) {
         std::vector<double> context(static_cast<size_t>(width));
         double total = 0;
         for (int64_t j = 0; j < keys; ++j) {
-          if (!allows(options.keys, b, j, keys)) continue;
+          if (!allows(key_steps, b, j)) continue;
           total += std::exp(at(k, b, j, h, d));
           for (int64_t m = 0; m < width; ++m)
             context[static_cast<size_t>(m)] += std::exp(at(k, b, j, h, d)) * at(v, b, j, h, m);
         }
         for (int64_t i = 0; i < queries; ++i) {
-          if (total == 0 || !allows(options.queries, b, i, queries)) continue;
+          if (total == 0 || !allows(query_steps, b, i)) continue;
           double sum = 0;
           for (int64_t e = 0; e < dim; ++e) sum += std::exp(at(q, b, i, h, e));
           for (int64_t m = 0; m < width; ++m)

@@ -2,6 +2,7 @@
 #include "linnet/ops/linear_attention.h"
 
 #include "linnet/autograd/tape.h"
+#include "linnet/core/compute.h"
 #include "linnet/core/random.h"
 #include "linnet/core/threads.h"
 #include "support/attention.h"
@@ -194,8 +195,7 @@ TEST_CASE("what must hold for any input") {
     {  // scaling all phi(q) changes nothing
       const LinearAttentionOptions identity{.feature_map = FeatureMap::identity, .causal = true};
       const Tensor a = Tensor::uniform(q.shape(), 0.1, 1), b = Tensor::uniform(k.shape(), 0.1, 1);
-      Tensor scaled = a.clone();
-      for (int64_t i = 0; i < a.numel(); ++i) scaled.mutable_data<float>()[i] *= 7;
+      const Tensor scaled = compute::scale(a, 7);
       CHECK(deviation(linear_attention(scaled, b, v, identity).value(), linear_attention(a, b, v, identity).value()) <
             1e-5);
     }
@@ -272,10 +272,7 @@ TEST_CASE("the fused projection gives what its three parts give") {
     manual_seed(7);
     const Tensor qkv = Tensor::normal({2, 37, 3, 3, 10});
     const auto part = [](const Tensor& all, int64_t i) {
-      Tensor x = Tensor::empty({2, 37, 3, 10});
-      for (int64_t row = 0; row < 74; ++row)
-        std::copy_n(all.data<float>() + (row * 3 + i) * 30, 30, x.mutable_data<float>() + row * 30);
-      return x;
+      return compute::slice(all, 2, i, i + 1).reshape({2, 37, 3, 10});
     };
     const KeyMask keys = KeyMask::lengths({37, 20});
     for (const bool causal : {true, false}) {

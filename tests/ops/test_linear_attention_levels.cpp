@@ -1,6 +1,7 @@
 // The fast form of every level against the plain loops, for dims around and off the vector sizes.
 #include "linnet/autograd/tape.h"
 #include "linnet/core/random.h"
+#include "support/arrays.h"
 #include "support/levels.h"
 #include "support/linear_attention.h"
 
@@ -57,12 +58,14 @@ void compare(int64_t time, int64_t dim, int64_t width, Dtype dtype, double toler
 }  // namespace
 
 TEST_CASE("every level agrees with the plain loops, whatever the dims") {
+  if (test::on_cuda()) return;  // levels are the CPU's
   manual_seed(11);
   for (int64_t dim : {1, 3, 16, 17, 31, 32, 33, 64, 100, 129, 257})
     for (int64_t width : {1, 3, 16, 17, 31, 32, 33, 64, 100, 129, 257}) compare(5, dim, width, Dtype::f32, 2e-5);
 }
 
 TEST_CASE("every level agrees with the plain loops, whatever the length") {
+  if (test::on_cuda()) return;
   manual_seed(12);
   for (int64_t time = 1; time <= 129; time = time == 67 ? 127 : time + 1)
     for (const auto& [dim, width] : {std::pair<int64_t, int64_t>{16, 16}, {32, 32}, {15, 40}}) {

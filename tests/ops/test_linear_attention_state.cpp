@@ -1,5 +1,6 @@
 // The recurrent form: pieces with a carried state and single steps equal the whole.
 #include "linnet/autograd/tape.h"
+#include "linnet/core/compute.h"
 #include "linnet/core/random.h"
 #include "support/linear_attention.h"
 
@@ -8,14 +9,7 @@ using namespace linnet;
 namespace {
 
 /// Steps begin .. end-1 of (batch, time, heads, dim).
-Tensor piece(const Tensor& x, int64_t begin, int64_t end) {
-  Tensor part = Tensor::empty(x.shape().with(1, end - begin), x.dtype());
-  const int64_t row = x.size(2) * x.size(3);
-  for (int64_t b = 0; b < x.size(0); ++b)
-    std::copy_n(x.data<float>() + (b * x.size(1) + begin) * row, (end - begin) * row,
-                part.mutable_data<float>() + b * (end - begin) * row);
-  return part;
-}
+Tensor piece(const Tensor& x, int64_t begin, int64_t end) { return compute::slice(x, 1, begin, end); }
 
 Tensor one_step(const Tensor& x, int64_t t) { return piece(x, t, t + 1).reshape({x.size(0), x.size(2), x.size(3)}); }
 
@@ -62,12 +56,7 @@ TEST_CASE("single steps equal the whole run") {
 
 TEST_CASE("a fused step equals a step") {
   const Tensor qkv = Tensor::normal({2, 3, 4, 5});
-  const auto part = [&](int64_t i) {
-    Tensor x = Tensor::empty({2, 4, 5});
-    for (int64_t b = 0; b < 2; ++b)
-      std::copy_n(qkv.data<float>() + (b * 3 + i) * 20, 20, x.mutable_data<float>() + b * 20);
-    return x;
-  };
+  const auto part = [&](int64_t i) { return compute::slice(qkv, 1, i, i + 1).reshape({2, 4, 5}); };
   LinearState fused, apart;
   Tensor a, b;
   for (int i = 0; i < 3; ++i) {

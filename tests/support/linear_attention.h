@@ -15,8 +15,8 @@ inline double feature(FeatureMap map, double x) {
 inline Tensor quadratic(const Tensor& q, const Tensor& k, const Tensor& v, const LinearAttentionOptions& options) {
   ReferenceMasks masks;
   masks.causal = options.causal;
-  if (options.keys) masks.keys = options.keys->steps("test", "key", k.size(0), k.size(1), Device::cpu);
-  if (options.queries) masks.queries = options.queries->steps("test", "query", q.size(0), q.size(1), Device::cpu);
+  if (options.keys) masks.keys = options.keys->steps("test", "key", k.size(0), k.size(1), k.device());
+  if (options.queries) masks.queries = options.queries->steps("test", "query", q.size(0), q.size(1), q.device());
   const auto similarity = [&](const double* a, const double* b, int64_t dim) {
     double sum = 0;
     for (int64_t d = 0; d < dim; ++d) sum += feature(options.feature_map, a[d]) * feature(options.feature_map, b[d]);

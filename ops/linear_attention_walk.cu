@@ -1,0 +1,273 @@
+// The walk of linear attention over a segment on a GPU: a block a segment and tile of columns, chunk after chunk, with
+// X in shared memory all the way. The rows of c and a come in pieces, so that they may be as wide as they like.
+#include "linnet/ops/linear_attention_scan.h"
+
+namespace linnet::cuda {
+namespace {
+
+constexpr size_t kMostShared = 64 * 1024;  // of the smallest device, sm_75
+
+/// kSide x kSide threads, chunks of kRows rows, tiles of kColumns columns. X lies in shared memory, or, where it is too
+/// large for that, in global memory.
+template <int kSide_, int kRows_, int kColumns_, bool kShared_>
+struct Form {
+  static constexpr int kSide = kSide_, kThreads = kSide * kSide, kRows = kRows_, kColumns = kColumns_;
+  static constexpr int kPiece = kRows / 2, kLd = kRows + 4;
+  static constexpr bool kShared = kShared_;
+
+  LINNET_FN static int64_t depth(int64_t width) { return (width + kPiece - 1) / kPiece * kPiece; }
+  LINNET_FN static int64_t tiles(int64_t width) { return width > 0 ? (width + kColumns - 1) / kColumns : 1; }
+  template <class T>
+  LINNET_FN static int64_t blocks(const Walk<T>& w) {
+    return w.cut.count * tiles(w.b.width);
+  }
+  static int64_t shared(int64_t depth) {  // numbers
+    return kRows * (kLd + kColumns) + 6 * kRows + kColumns + depth + (kShared ? depth * kColumns : 0);
+  }
+};
+
+/// A block's part of a walk. Barriers stand behind what is written to shared memory, and before it is written again.
+template <class Form, class T>
+struct Walker {
+  static constexpr int kRows = Form::kRows, kColumns = Form::kColumns, kPiece = Form::kPiece, kLd = Form::kLd;
+  static constexpr int kI = kRows / Form::kSide, kJ = kColumns / Form::kSide, kP = kPiece / Form::kSide;
+
+  const Walk<T>& w;
+  const Head<T> head;
+  const int64_t column;  // the tile's first
+  const int64_t depth;
+  // A thread's rows i, i + 1, ... and columns j, j + 1, ... of y; columns `key` ... of the scores.
+  const int i, j, key;
+  T *pieces, *b, *beside, *by_a, *by_b, *by_c, *e_a, *e_c, *d, *x;
+
+  __device__ Walker(const Walk<T>& walk, const Head<T>& of, int64_t tile, T* memory, T* large)
+      : w(walk),
+        head(of),
+        column(tile * kColumns),
+        depth(Form::depth(walk.a.width)),
+        i(threadIdx.x / Form::kSide * kI),
+        j(threadIdx.x % Form::kSide * kJ),
+        key(threadIdx.x % Form::kSide * kI) {
+    pieces = memory;           // [kPiece][kLd] of c, and of a; then the scores, [kRows][kLd], a row a key
+    b = pieces + kRows * kLd;  // [kRows][kColumns]
+    by_a = b + kRows * kColumns;
+    by_b = by_a + kRows;
+    by_c = by_b + kRows;
+    e_a = by_c + kRows;
+    e_c = e_a + kRows;
+    d = e_c + kRows;
+    beside = d + kRows;  // [kColumns]: X's one row more; or [depth]: its one column more
+    x = Form::kShared ? beside + kColumns + depth : large;  // [depth][kColumns]
+  }
+
+  __device__ void load_state(const T* state) const {
+    const int64_t rows = w.a.width, columns = w.b.width;
+    for (int64_t at = threadIdx.x; at < depth * kColumns; at += Form::kThreads) {
+      const int64_t p = at / kColumns, m = column + at % kColumns;
+      T value = 0;
+      if (state && p < rows && m < columns) value = state[w.turned ? m * rows + p : p * columns + m];
+      x[at] = value;
+    }
+    if (w.beside == Beside::nothing) return;
+    const bool is_row = w.beside == Beside::row;
+    const int64_t n = is_row ? kColumns : depth, first = is_row ? column : 0, all = is_row ? columns : rows;
+    for (int64_t at = threadIdx.x; at < n; at += Form::kThreads)
+      beside[at] = state && first + at < all ? state[rows * columns + first + at] : T(0);
+  }
+
+  __device__ void find_weights(const Chunk& chunk) const {
+    const int r = threadIdx.x;
+    if (r >= kRows) return;
+    const bool is_row = r < chunk.n;
+    const int64_t t = chunk(r);
+    by_c[r] = is_row ? head.weight(w.c, t) : T(0);
+    if (w.beside == Beside::row) e_c[r] = !is_row ? T(0) : w.e_c ? w.e_c[head.number(w.cut.rows, t)] : T(1);
+    if (!w.causal) return;
+    by_a[r] = is_row ? head.weight(w.a, t) : T(0);
+    by_b[r] = is_row ? head.weight(w.b, t) : T(0);
+    if (w.beside == Beside::row) e_a[r] = !is_row ? T(0) : w.e_a ? w.e_a[head.number(w.cut.rows, t)] : T(1);
+  }
+
+  /// X += a^T b for a piece's rows of X, and so for the column beside it.
+  __device__ void add_to_state(const T* a, int64_t first) const {
+    T* const from = x + (first + threadIdx.x / Form::kSide * kP) * kColumns + j;
+    T sum[kP][kJ];
+    UNROLL for (int p = 0; p < kP; ++p) read(from + p * kColumns, sum[p]);
+    multiply_rows(kRows, a + threadIdx.x / Form::kSide * kP * kLd, kLd, b + j, kColumns, sum);
+    UNROLL for (int p = 0; p < kP; ++p) write(sum[p], from + p * kColumns);
+    if (w.beside == Beside::denominator && threadIdx.x < kPiece) {
+      T all = beside[first + threadIdx.x];
+      for (int r = 0; r < kRows; ++r) all += a[threadIdx.x * kLd + r];
+      beside[first + threadIdx.x] = all;
+    }
+  }
+
+  /// y += c X, scores = c a^T, and the denominator of row threadIdx.x, piece by piece.
+  __device__ T multiply_pieces(const Chunk& chunk, T (&y)[kI][kJ], T (&scores)[kI][kI]) const {
+    T *const c = pieces, *const a = pieces + kPiece * kLd, denominator = 0;
+    for (int64_t first = 0; first < depth; first += kPiece) {
+      stage<kRows, kPiece, true>(w.c, head, chunk, by_c, first, c, kLd);
+      if (w.causal) stage<kRows, kPiece, true>(w.a, head, chunk, by_a, first, a, kLd);
+      __syncthreads();
+      multiply(kPiece, c + i, kLd, x + first * kColumns + j, kColumns, y);
+      if (w.beside == Beside::denominator && threadIdx.x < kRows)
+        for (int p = 0; p < kPiece; ++p) denominator += c[p * kLd + threadIdx.x] * beside[first + p];
+      if (w.causal && key <= i) multiply(kPiece, c + i, kLd, a + key, kLd, scores);
+      __syncthreads();
+      if (!w.causal) continue;
+      add_to_state(a, first);
+      __syncthreads();
+    }
+    return denominator;
+  }
+
+  /// y_i += sum_j score_ij b_j for j <= i: later rows are not multiplied by zero, as they may be NaN.
+  __device__ T multiply_scores(T (&y)[kI][kJ], T (&scores)[kI][kI]) const {
+    if (key <= i) {
+      UNROLL for (int k = 0; k < kI; ++k) {
+        T of_key[kI];
+        UNROLL for (int r = 0; r < kI; ++r) {
+          of_key[r] = scores[r][k];
+          if (w.beside == Beside::row) of_key[r] += e_c[i + r] * e_a[key + k];
+        }
+        write(of_key, pieces + (key + k) * kLd + i);
+      }
+    }
+    __syncthreads();
+    multiply(i, pieces + i, kLd, b + j, kColumns, y);
+    for (int k = 0; k < kI; ++k) {
+      T score[kI], value[kJ];
+      read(pieces + (i + k) * kLd + i, score);
+      read(b + (i + k) * kColumns + j, value);
+      UNROLL for (int r = 0; r < kI; ++r) UNROLL for (int m = 0; m < kJ; ++m) if (k <= r) y[r][m] +=
+          score[r] * value[m];
+    }
+    T denominator = 0;
+    if (w.beside == Beside::denominator && threadIdx.x < kRows)
+      for (int k = 0; k <= static_cast<int>(threadIdx.x); ++k) denominator += pieces[k * kLd + threadIdx.x];
+    return denominator;
+  }
+
+  /// The row beside X: y += e_c times it, which then gets the sum of b's rows by e_a.
+  __device__ void multiply_row_beside(T (&y)[kI][kJ]) const {
+    T row[kJ];
+    read(beside + j, row);
+    UNROLL for (int r = 0; r < kI; ++r) UNROLL for (int m = 0; m < kJ; ++m) y[r][m] += e_c[i + r] * row[m];
+    if (!w.causal) return;
+    __syncthreads();
+    if (threadIdx.x >= kColumns) return;
+    T sum = beside[threadIdx.x];
+    for (int r = 0; r < kRows; ++r) sum += e_a[r] * b[r * kColumns + threadIdx.x];
+    beside[threadIdx.x] = sum;
+  }
+
+  /// The denominators of a chunk's rows, each by one thread, for all and for the way back.
+  __device__ void give_denominator(const Chunk& chunk, T sum) const {
+    const int r = threadIdx.x;
+    if (r < kRows) {
+      const T value = by_c[r] == 0 ? T(0) : w.beside == Beside::denominator ? sum + w.eps : T(1);
+      d[r] = value;
+      if (column == 0 && r < chunk.n) w.d[head.number(w.cut.rows, chunk(r))] = value;
+    }
+    __syncthreads();
+  }
+
+  __device__ void store(const Chunk& chunk, const T (&y)[kI][kJ]) const {
+    UNROLL for (int r = 0; r < kI; ++r) {
+      if (i + r >= chunk.n) continue;
+      const int64_t t = chunk(i + r);
+      T over = w.d ? d[i + r] : w.over ? w.over[head.number(w.cut.rows, t)] : T(1);
+      const bool none = by_c[i + r] == 0 || abs(over) < head.smallest;
+      T* const to = head.row(w.y, t) + column;
+      const T* const slopes = w.slope_of.data ? head.row(w.slope_of, t) + column : nullptr;
+      UNROLL for (int m = 0; m < kJ; ++m) {
+        if (column + j + m >= w.b.width) continue;
+        T value = none ? T(0) : y[r][m] / over;
+        if (slopes && !none) value *= slope(w.slope_map, phi(w.slope_map, slopes[j + m]));
+        to[j + m] = value;
+      }
+    }
+  }
+
+  __device__ void run(int64_t segment) const {
+    const int64_t begin = segment * w.cut.length;
+    const int64_t end = begin + w.cut.length < w.cut.rows ? begin + w.cut.length : w.cut.rows;
+    for (int64_t done = begin; done < end; done += kRows) {
+      const int64_t n = end - done < kRows ? end - done : kRows;
+      const Chunk chunk = w.up ? Chunk{done, 1, n} : Chunk{end - 1 - (done - begin), -1, n};
+      T y[kI][kJ] = {}, scores[kI][kI] = {};
+      find_weights(chunk);
+      __syncthreads();
+      if (w.causal) stage<kRows, kColumns, false>(w.b, head, chunk, by_b, column, b, kColumns);
+      T sum = multiply_pieces(chunk, y, scores);
+      if (w.causal) sum += multiply_scores(y, scores);
+      if (w.beside == Beside::row) multiply_row_beside(y);
+      if (w.d) give_denominator(chunk, sum);
+      store(chunk, y);
+      __syncthreads();
+    }
+  }
+};
+
+template <class Form, class T>
+__global__ void __launch_bounds__(Form::kThreads)
+    walk_kernel(Walks<T> all, int64_t blocks, T* large, int64_t large_step) {
+  CUDA_DYNAMIC_SHARED(T, memory);
+  const int64_t number = blockIdx.x / blocks;
+  int64_t place = blockIdx.x % blocks;
+  int which = 0;
+  for (; which + 1 < all.count && place >= Form::blocks(all.walk[which]); ++which)
+    place -= Form::blocks(all.walk[which]);
+  const Walk<T>& w = all.walk[which];
+  const int64_t tiles = Form::tiles(w.b.width), segment = place / tiles;
+  const Walker<Form, T> walker(w, Head<T>(number, all.heads, all.smallest), place % tiles, memory,
+                               large + blockIdx.x * large_step);
+  walker.load_state(w.states.data ? w.states.of(number, w.each ? segment : 0) : nullptr);
+  __syncthreads();
+  walker.run(segment);
+}
+
+template <class Form, class T>
+void run_walk(const Walks<T>& all, int64_t widest) {
+  int64_t blocks = 0;
+  for (int i = 0; i < all.count; ++i) blocks += Form::blocks(all.walk[i]);
+  const int64_t number = all.batch * all.heads * blocks, depth = Form::depth(widest);
+  const int64_t large_step = Form::kShared ? 0 : depth * Form::kColumns;
+  Scratch<T> large(number * large_step);
+  static const bool allowed = (allow_shared(walk_kernel<Form, T>, kMostShared), true);
+  static_cast<void>(allowed);
+  run(walk_kernel<Form, T>, static_cast<unsigned>(number), Form::kThreads,
+      static_cast<size_t>(Form::shared(depth)) * sizeof(T), all, blocks, large.data(), large_step);
+}
+
+template <class Form, class T>
+bool fits(int64_t widest) {
+  return static_cast<size_t>(Form::shared(Form::depth(widest))) * sizeof(T) <= kMostShared;
+}
+
+}  // namespace
+
+template <class T>
+void walk(const Walks<T>& all) {
+  int64_t widest = 0, columns = 0, rows = 0;
+  for (int i = 0; i < all.count; ++i) {
+    const Walk<T>& w = all.walk[i];
+    widest = max(widest, w.a.width);
+    columns = max(columns, w.b.width);
+    rows = max(rows, w.cut.rows);
+  }
+  using Small = Form<8, 32, 32, true>;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    using Wide = Form<16, 64, 64, true>;
+    using Narrow = Form<16, 64, 32, true>;
+    if (rows > 32 && columns > 32 && fits<Wide, T>(widest)) return run_walk<Wide>(all, widest);
+    if (rows > 32 && fits<Narrow, T>(widest)) return run_walk<Narrow>(all, widest);
+  }
+  if (fits<Small, T>(widest)) return run_walk<Small>(all, widest);
+  run_walk<Form<8, 32, 32, false>>(all, widest);
+}
+
+template void walk(const Walks<float>&);
+template void walk(const Walks<double>&);
+
+}  // namespace linnet::cuda
