@@ -83,11 +83,6 @@ void scale(int64_t n, T a, T* y) {
 }
 
 template <class T>
-void permute(const PermuteLoop& loop, const T* x, T* y) {
-  for_places<1>(loop, [=] __device__(int64_t i, const auto* at) { y[i] = x[at[0]]; });
-}
-
-template <class T>
 constexpr GeneralKernels<T> general_table() {
 #define LINNET_ROW(Functor, ...) unary<T, Functor>,
 #define LINNET_SLOPE_ROW(Functor, name, needs) unary_slope<T, Functor, Needs::needs>,

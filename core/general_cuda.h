@@ -6,6 +6,9 @@
 namespace linnet::cuda {
 
 template <class T>
+void permute(const PermuteLoop& loop, const T* x, T* y);
+
+template <class T>
 void sum(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);
 template <class T>
 void max(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);

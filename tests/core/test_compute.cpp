@@ -188,6 +188,37 @@ TEST_CASE("broadcasting in every pattern of sizes") {
                        "add: (2, 3) and (2) do not broadcast; aligned at the end, sizes must be equal or 1", Error);
 }
 
+TEST_CASE("permute: rows become columns, in every place of a larger tensor") {
+  for (const Shape& shape : {Shape{8, 8}, Shape{33, 65}, Shape{7, 40}, Shape{3, 31, 32}, Shape{2, 9, 3, 70}})
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64})
+      for (int a = 0; a < shape.rank(); ++a)
+        for (int b = a; b < shape.rank(); ++b) {
+          INFO(shape.str(), " ", a, " ", b);
+          std::vector<double> values(static_cast<size_t>(shape.numel()));
+          for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
+          const Tensor x = Tensor::from(values, shape).to(dtype);
+          std::vector<int> order;
+          for (int d = 0; d < shape.rank(); ++d)
+            if (d != a) order.push_back(d);
+          order.insert(order.begin() + b, a);
+          const std::vector<double> y = compute::permute(x, order).to(Dtype::f64).to_vector<double>();
+          std::vector<double> want;  // counting in the order of y
+          std::vector<int64_t> at(order.size(), 0);
+          for (size_t i = 0; i < values.size(); ++i) {
+            int64_t place = 0, step = 1;
+            for (int d = shape.rank() - 1; d >= 0; step *= shape[d--])
+              for (size_t k = 0; k < order.size(); ++k)
+                if (order[k] == d) place += at[k] * step;
+            want.push_back(static_cast<double>(place));
+            for (size_t k = order.size(); k-- > 0;) {
+              if (++at[k] < shape[order[k]]) break;
+              at[k] = 0;
+            }
+          }
+          CHECK(y == want);
+        }
+}
+
 TEST_CASE("permute, concat and slice move every dtype") {
   for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::i32, Dtype::u8}) {
     Tensor x = Tensor::arange(24, dtype).reshape({2, 3, 4});
