@@ -29,22 +29,22 @@ AdamW::AdamW(std::vector<Variable> parameters, const AdamWOptions& options)
 AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
     : Adam("adamw", std::move(groups), plain(options), false) {}
 
-void Adam::update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) {
+void Adam::update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr, Updates& updates) {
   const double beta1 = group.beta1.value_or(options_.beta1), beta2 = group.beta2.value_or(options_.beta2);
   const double decay = group.weight_decay.value_or(options_.weight_decay);
   const double t = static_cast<double>(slot.step);
   const double c1 = -std::expm1(t * std::log(beta1)), c2 = -std::expm1(t * std::log(beta2));
-  adaptive_update(gradient, slot.state[0], slot.state[1], slot.tied[0].mutable_value(),
-                  {.beta1 = beta1,
-                   .one_minus_beta1 = 1 - beta1,
-                   .beta2 = beta2,
-                   .one_minus_beta2 = 1 - beta2,
-                   .decay_gradient = coupled_ ? decay : 0,
-                   .shrink = coupled_ ? 1 : 1 - lr * decay,
-                   .rate = lr / c1,
-                   .scale = 1 / std::sqrt(c2),
-                   .eps = options_.eps,
-                   .adaptive = true});
+  updates.adaptive(gradient, slot.state[0], slot.state[1], slot.tied[0].mutable_value(),
+                   {.beta1 = beta1,
+                    .one_minus_beta1 = 1 - beta1,
+                    .beta2 = beta2,
+                    .one_minus_beta2 = 1 - beta2,
+                    .decay_gradient = coupled_ ? decay : 0,
+                    .shrink = coupled_ ? 1 : 1 - lr * decay,
+                    .rate = lr / c1,
+                    .scale = 1 / std::sqrt(c2),
+                    .eps = options_.eps,
+                    .adaptive = true});
 }
 
 }  // namespace linnet::optim

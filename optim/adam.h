@@ -28,7 +28,7 @@ class Adam : public Optimizer {
   Adam(const char* op, std::vector<ParameterGroup> groups, const AdamOptions& options, bool coupled);
 
  private:
-  void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) override;
+  void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr, Updates& updates) override;
 
   AdamOptions options_;
   bool coupled_;

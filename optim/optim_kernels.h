@@ -1,6 +1,7 @@
 // The optimizers' kernels: one pass over the memory of a parameter, its gradient and its state.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "linnet/core/dispatch.h"
 
@@ -32,10 +33,47 @@ struct OptimKernels {
   void (*descent)(int64_t n, const T* gradient, T* m, T* theta, const DescentStep<T>& step);
 };
 
+template <class T>
+struct AdaptivePart {
+  int64_t n;
+  const T* gradient;
+  T *m, *v, *theta;
+  AdaptiveStep<T> step;
+};
+template <class T>
+struct DescentPart {
+  int64_t n;
+  const T* gradient;
+  T *m, *theta;
+  DescentStep<T> step;
+};
+template <class T>
+struct GradientPart {
+  int64_t n;
+  T* values;
+};
+struct GradientSize {
+  double sum_of_squares;
+  bool finite;  // all of its values; the sum of f64 may be infinite even so
+};
+
+/// The same on a GPU, and what gradient clipping wants, of all parameters at once.
+template <class T>
+struct OptimListKernels {
+  void (*adaptive)(const std::vector<AdaptivePart<T>>& parts);
+  void (*descent)(const std::vector<DescentPart<T>>& parts);
+  std::vector<GradientSize> (*sizes)(const std::vector<GradientPart<T>>& parts);
+  void (*scale)(const std::vector<GradientPart<T>>& parts, double factor);
+};
+
 using OptimF32 = OptimKernels<float>;
 using OptimF64 = OptimKernels<double>;
+using OptimListF32 = OptimListKernels<float>;
+using OptimListF64 = OptimListKernels<double>;
 
 }  // namespace linnet
 
 LINNET_DECLARE_LEVELS(OptimF32, optim_f32)
 LINNET_DECLARE_LEVELS(OptimF64, optim_f64)
+LINNET_DECLARE_CUDA(OptimListF32, optim_list_f32)
+LINNET_DECLARE_CUDA(OptimListF64, optim_list_f64)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "linnet/core/compute.h"
+#include "linnet/optim/update.h"
 
 namespace linnet::optim {
 
@@ -144,13 +145,15 @@ void Optimizer::step() {
       state.push_back(slot.state.empty() ? zeros_like(value) : slot.state[k].to(value.dtype()).to(value.device()));
     slot.state = std::move(state);
   }
+  Updates updates;
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!gradients[i].defined()) continue;
     Slot& slot = slots_[i];
     ++slot.step;
     const ParameterGroup& group = groups_[slot.group];
-    update(slot, group, gradients[i], group.lr.value_or(lr_) * factor_);
+    update(slot, group, gradients[i], group.lr.value_or(lr_) * factor_, updates);
   }
+  updates.run();
 }
 
 void Optimizer::clear_grads() {

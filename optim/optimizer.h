@@ -16,15 +16,18 @@ struct ParameterGroup {
   std::optional<double> lr = {}, beta1 = {}, beta2 = {}, weight_decay = {};
 };
 
+class Updates;  // optim/update.h
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Moves every parameter that has a gradient, one fused pass over memory each. A parameter without one is skipped and
-  /// its step count stands still; where none has one, that is an error. Parameters that share memory (tied weights)
-  /// move once, by the sum of their gradients. Everything is checked before anything moves or counts.
+  /// Moves every parameter that has a gradient, one fused pass over memory each, on a GPU one launch for all. A
+  /// parameter without one is skipped and its step count stands still; where none has one, that is an error. Parameters
+  /// that share memory (tied weights) move once, by the sum of their gradients. Everything is checked before anything
+  /// moves or counts.
   void step();
   void clear_grads();
 
@@ -57,8 +60,8 @@ class Optimizer {
   void check_option(const char* name, double value, double low, double below) const;  ///< low <= value < below
   void check_decay_and_betas(double beta1, double beta2, double weight_decay) const;  ///< options', and each group's
 
-  /// Moves one parameter. slot.step already counts this step; lr is the group's, factor included.
-  virtual void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) = 0;
+  /// Adds the update of one parameter. slot.step already counts this step; lr is the group's, factor included.
+  virtual void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr, Updates& updates) = 0;
 
  private:
   [[noreturn]] void fail_overlap(const Slot& slot, const std::string& name, const Shape& shape) const;

@@ -26,7 +26,7 @@ RAdam::RAdam(std::vector<ParameterGroup> groups, const RAdamOptions& options)
   check_option("threshold", options.threshold, 4, std::numeric_limits<double>::infinity());
 }
 
-void RAdam::update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) {
+void RAdam::update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr, Updates& updates) {
   const double beta1 = group.beta1.value_or(options_.beta1), beta2 = group.beta2.value_or(options_.beta2);
   const double decay = group.weight_decay.value_or(options_.weight_decay);
   const double t = static_cast<double>(slot.step);
@@ -35,17 +35,17 @@ void RAdam::update(Slot& slot, const ParameterGroup& group, const Tensor& gradie
   double rate = lr / c1;
   if (now.rectified) rate *= now.r * std::sqrt(c2);
   if (!now.rectified && options_.skip_unrectified) rate = 0;
-  adaptive_update(gradient, slot.state[0], slot.state[1], slot.tied[0].mutable_value(),
-                  {.beta1 = beta1,
-                   .one_minus_beta1 = 1 - beta1,
-                   .beta2 = beta2,
-                   .one_minus_beta2 = 1 - beta2,
-                   .decay_gradient = options_.coupled ? decay : 0,
-                   .shrink = options_.coupled ? 1 : 1 - lr * decay,
-                   .rate = rate,
-                   .scale = 1,
-                   .eps = options_.eps,
-                   .adaptive = now.rectified});
+  updates.adaptive(gradient, slot.state[0], slot.state[1], slot.tied[0].mutable_value(),
+                   {.beta1 = beta1,
+                    .one_minus_beta1 = 1 - beta1,
+                    .beta2 = beta2,
+                    .one_minus_beta2 = 1 - beta2,
+                    .decay_gradient = options_.coupled ? decay : 0,
+                    .shrink = options_.coupled ? 1 : 1 - lr * decay,
+                    .rate = rate,
+                    .scale = 1,
+                    .eps = options_.eps,
+                    .adaptive = now.rectified});
 }
 
 }  // namespace linnet::optim

@@ -35,7 +35,7 @@ class RAdam : public Optimizer {
   explicit RAdam(std::vector<ParameterGroup> groups, const RAdamOptions& options = {});
 
  private:
-  void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) override;
+  void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr, Updates& updates) override;
 
   RAdamOptions options_;
 };

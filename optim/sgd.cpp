@@ -27,15 +27,14 @@ SGD::SGD(std::vector<ParameterGroup> given, const SGDOptions& options)
   LINNET_CHECK(!options.nesterov || options.momentum > 0, "sgd: nesterov given with momentum 0");
 }
 
-void SGD::update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) {
+void SGD::update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr, Updates& updates) {
   const double decay = group.weight_decay.value_or(options_.weight_decay);
-  Tensor none;
-  descent_update(gradient, slot.state.empty() ? none : slot.state[0], slot.tied[0].mutable_value(),
-                 {.momentum = options_.momentum,
-                  .decay_gradient = options_.coupled ? decay : 0,
-                  .shrink = options_.coupled ? 1 : 1 - lr * decay,
-                  .rate = lr,
-                  .nesterov = options_.nesterov});
+  updates.descent(gradient, slot.state.empty() ? Tensor() : slot.state[0], slot.tied[0].mutable_value(),
+                  {.momentum = options_.momentum,
+                   .decay_gradient = options_.coupled ? decay : 0,
+                   .shrink = options_.coupled ? 1 : 1 - lr * decay,
+                   .rate = lr,
+                   .nesterov = options_.nesterov});
 }
 
 }  // namespace linnet::optim

@@ -19,7 +19,7 @@ class SGD : public Optimizer {
   explicit SGD(std::vector<ParameterGroup> groups, const SGDOptions& options = {});
 
  private:
-  void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr) override;
+  void update(Slot& slot, const ParameterGroup& group, const Tensor& gradient, double lr, Updates& updates) override;
 
   SGDOptions options_;
 };

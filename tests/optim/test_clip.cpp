@@ -30,6 +30,19 @@ TEST_CASE("gradients are scaled together, and only where their norm is too large
   CHECK_FALSE(none.grad().defined());
 }
 
+TEST_CASE("many gradients of every size have one norm, and are scaled together") {
+  std::vector<Variable> parameters;
+  double sum = 0;
+  for (const int64_t n : {0, 1, 33, 4096, 4097, 0, 70001}) {
+    parameters.push_back(with_gradient(Tensor::full({n}, 0.5, n % 2 ? Dtype::f64 : Dtype::f32)));
+    sum += 0.25 * static_cast<double>(n);
+  }
+  CHECK(std::abs(clip_grad_norm(parameters, 2) / std::sqrt(sum) - 1) < 1e-14);
+  for (const Variable& parameter : parameters)
+    for (double g : parameter.grad().to(Dtype::f64).to_vector<double>())
+      REQUIRE(std::abs(g * std::sqrt(sum) - 1) < (parameter.dtype() == Dtype::f32 ? 1e-6 : 1e-14));
+}
+
 TEST_CASE("LS6: the norm does not overflow, nor vanish") {
   Variable w = with_gradient(Tensor::full({100}, 1e20));
   CHECK(std::abs(clip_grad_norm({w}, 1) / 1e21 - 1) < 1e-7);

@@ -102,7 +102,7 @@ TEST_CASE("RA11: a run saved after 6 steps and resumed equals the undisturbed on
   save_checkpoint(dir / "c", {{"model", model}, {"optimizer", first.state_dict()}});
 
   StateDict saved = load_checkpoint(dir / "c");
-  Variable resumed = Variable::leaf(saved.part("model").get("theta"));
+  Variable resumed = Variable::leaf(saved.part("model").get("theta").to(default_device()));
   RAdam second({resumed}, {.lr = 1e-3});
   second.load_state_dict(saved.part("optimizer"));
   for (int i = 0; i < 6; ++i) step(second, resumed, 1);
