@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "linnet/core/threads.h"
+#include "linnet/ops/softmax_attention_cuda.h"
 #include "linnet/ops/softmax_attention_tile.h"
 
 namespace linnet::softmax_attention_run {
@@ -138,6 +139,7 @@ void read_masks(const char* op, const SoftmaxAttentionOptions& options, const At
 }
 
 void forward_into(const Call& call, const Inputs& x, Tensor out, Tensor lse) {
+  if (out.device() == Device::cuda) return softmax_attention_calls.of(Device::cuda).forward(call, x, out, lse);
   with_float("softmax_attention", x.q.dtype(), [&]<class T>() { run_forward<T>(call, x, out, lse); });
 }
 
@@ -150,6 +152,8 @@ std::pair<Tensor, Tensor> forward(const Call& call, const Inputs& x) {
 
 void backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& lse, const Tensor& dy, Tensor dq,
               Tensor dk, Tensor dv) {
+  if (out.device() == Device::cuda)
+    return softmax_attention_calls.of(Device::cuda).backward(call, x, out, lse, dy, dq, dk, dv);
   with_float("softmax_attention", x.q.dtype(), [&]<class T>() { run_backward<T>(call, x, out, lse, dy, dq, dk, dv); });
 }
 

@@ -2,10 +2,11 @@
 #include <algorithm>
 
 #include "linnet/autograd/record.h"
+#include "linnet/core/cuda_device.h"
 #include "linnet/core/threads.h"
 #include "linnet/ops/attention_step_kernels.h"
 #include "linnet/ops/softmax_attention.h"
-#include "linnet/ops/softmax_attention_run.h"
+#include "linnet/ops/softmax_attention_cuda.h"
 
 namespace linnet {
 
@@ -14,6 +15,14 @@ using namespace softmax_attention_run;
 namespace {
 
 constexpr FloatInstances<AttentionStepKernels> step_kernels = LINNET_CPU_FLOAT_INSTANCES(attention_step);
+
+/// Copies rows of `bytes` bytes that lie a step apart.
+void copy_rows(Device device, void* to, int64_t to_step, const void* from, int64_t from_step, int64_t rows,
+               int64_t bytes) {
+  if (device == Device::cuda) return cuda_device().copy_rows(to, to_step, from, from_step, rows, bytes);
+  for (int64_t i = 0; i < rows; ++i)
+    std::copy_n(static_cast<const char*>(from) + i * from_step, bytes, static_cast<char*>(to) + i * to_step);
+}
 
 /// Room for one more step in one side of the cache, unless it has `most`; its memory belongs to this cache alone
 /// afterwards.
@@ -25,10 +34,8 @@ void make_room(Tensor& side, const Shape& row, int64_t length, int64_t most, con
   Tensor larger = Tensor::zeros({row[0], wanted, row[1], row[2]}, like.dtype(), like.device());
   if (length > 0) {
     const int64_t width = row[1] * row[2] * size_of(like.dtype());
-    const char* from = static_cast<const char*>(side.raw());
-    char* to = static_cast<char*>(larger.mutable_raw());
-    for (int64_t b = 0; b < row[0]; ++b)
-      std::copy_n(from + b * capacity * width, length * width, to + b * wanted * width);
+    copy_rows(side.device(), larger.mutable_raw(), wanted * width, side.raw(), capacity * width, row[0],
+              length * width);
   }
   side = larger;
 }
@@ -48,22 +55,18 @@ void check_cache(const char* op, const char* name, const Tensor& side, const Sha
 }
 
 /// Writes a step's rows, x (batch, ..) from `layout`, as step `slot` of a side of the cache.
-template <class T>
 void write_step(Tensor& side, const Tensor& x, const RowLayout& layout, int64_t slot) {
-  const int64_t batch = side.size(0), heads = side.size(2), width = side.size(3);
-  const RowLayout to = rows_of(side.shape());
-  const T* source = x.data<T>();
-  T* target = side.mutable_data<T>();
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t h = 0; h < heads; ++h) {
-      std::copy_n(source + layout.at(b, h), width, target + to.at(b, h) + slot * to.row);
-    }
-  }
+  const RowLayout to = rows_of(side.shape());  // in both, heads run on
+  const int64_t size = size_of(x.dtype());
+  copy_rows(side.device(), static_cast<char*>(side.mutable_raw()) + slot * to.row * size, to.batch * size,
+            static_cast<const char*>(x.raw()) + layout.offset * size, layout.batch * size, side.size(0), to.row * size);
 }
 
 template <class T>
 void run_step(const Call& call, const Inputs& x, const KeyValueCache& cache, Tensor& out) {
   const AttentionSizes& n = call.sizes;
+  if (out.device() == Device::cuda)
+    return softmax_attention_calls.of(Device::cuda).step(call, x, cache.k, cache.v, out);
   const auto kernel = step_kernels.of<T>(out.device()).softmax;
   const RowLayout k = rows_of(cache.k.shape()), v = rows_of(cache.v.shape());
   T* const o = out.mutable_data<T>();
@@ -103,11 +106,9 @@ void run(const char* op, Call call, Inputs x, KeyValueCache& cache, int64_t& old
   make_room(cache.k, k_row, cache.length, most, x.q);
   make_room(cache.v, v_row, cache.length, most, x.q);
   Tensor rows = room_for_rows(out, call.out_shape(), {&x.q, &x.k, &x.v});
-  with_float(op, x.q.dtype(), [&]<class T>() {
-    write_step<T>(cache.k, x.k, call.k, slot);
-    write_step<T>(cache.v, x.v, call.v, slot);
-    run_step<T>(call, x, cache, rows);
-  });
+  write_step(cache.k, x.k, call.k, slot);
+  write_step(cache.v, x.v, call.v, slot);
+  with_float(op, x.q.dtype(), [&]<class T>() { run_step<T>(call, x, cache, rows); });
   if (!rows.shares_storage(out)) out.copy_from(rows.reshape(out.shape()));
   cache.length = call.sizes.keys;
   if (full) oldest = (oldest + 1) % most;

@@ -1,5 +1,6 @@
 #include "linnet/ops/softmax_attention.h"
 
+#include "linnet/core/compute.h"
 #include "linnet/core/random.h"
 #include "linnet/core/threads.h"
 #include "support/attention.h"
@@ -13,9 +14,9 @@ namespace {
 Tensor quadratic(const Tensor& q, const Tensor& k, const Tensor& v, const SoftmaxAttentionOptions& options) {
   ReferenceMasks masks;
   masks.causal = options.causal;
-  if (options.keys) masks.keys = options.keys->steps("test", "key", k.size(0), k.size(1), Device::cpu);
-  if (options.queries) masks.queries = options.queries->steps("test", "query", q.size(0), q.size(1), Device::cpu);
-  if (options.pairs) masks.pairs = options.pairs->pairs("test", q.size(1), k.size(1), Device::cpu);
+  if (options.keys) masks.keys = options.keys->steps("test", "key", k.size(0), k.size(1), q.device());
+  if (options.queries) masks.queries = options.queries->steps("test", "query", q.size(0), q.size(1), q.device());
+  if (options.pairs) masks.pairs = options.pairs->pairs("test", q.size(1), k.size(1), q.device());
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
   return quadratic_attention(q, k, v, masks, [&](const double* a, const double* b, int64_t dim) {
     double sum = 0;
@@ -217,12 +218,13 @@ TEST_CASE("backward keeps no scores: bytes grow with time, not with its square")
     const Variable q = Variable::leaf(x), out = softmax_attention(q, q, q, {.causal = true});
     CHECK(tape.bytes_kept() == 4 * time * 2 * (16 + 16 + 1));
     const Tensor seed = Tensor::full(out.shape(), 1);
-    reset_peak();
-    const int64_t before = memory_stats().live;
+    reset_peak(default_device());
+    const int64_t before = memory_stats(default_device()).live;
     tape.backward(out, seed);
-    return static_cast<double>(memory_stats().peak - before);
+    return static_cast<double>(memory_stats(default_device()).peak - before);
   };
-  CHECK(peak(2048) <= 2.1 * peak(1024));
+  const int64_t time = default_device() == Device::cuda ? 256 : 1024;  // the emulation is slow
+  CHECK(peak(2 * time) <= 2.1 * peak(time));
 }
 
 TEST_CASE("steps with a cache equal the whole run; a copied cache is its own") {
@@ -234,11 +236,8 @@ TEST_CASE("steps with a cache equal the whole run; a copied cache is its own") {
     KeyValueCache cache, copy;
     Tensor out, copied;
     for (int64_t t = 0; t < time; ++t) {
-      Tensor now = Tensor::empty({2, 3, 2, 5}), wanted = Tensor::empty({2, 2, 5});
-      for (int64_t b = 0; b < 2; ++b) {
-        std::copy_n(qkv.data<float>() + (b * time + t) * 30, 30, now.mutable_data<float>() + b * 30);
-        std::copy_n(whole.data<float>() + (b * time + t) * 10, 10, wanted.mutable_data<float>() + b * 10);
-      }
+      const Tensor now = compute::slice(qkv, 1, t, t + 1).reshape({2, 3, 2, 5}),
+                   wanted = compute::slice(whole, 1, t, t + 1).reshape({2, 2, 5});
       if (t == 20) {
         copy = cache;
         softmax_attention_step_qkv(Tensor::full(now.shape(), 5), copy, copied);
