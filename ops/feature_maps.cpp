@@ -7,6 +7,7 @@
 #include "linnet/autograd/record.h"
 #include "linnet/core/threads.h"
 #include "linnet/ops/elementwise.h"
+#include "linnet/ops/feature_maps_kernels.h"
 #include "linnet/ops/linear.h"
 #include "linnet/ops/reduce.h"
 
@@ -62,6 +63,42 @@ void polynomial_slope_row(int64_t dim, const T* x, const T* dy, T* dx) {
   }
 }
 
+template <class T>
+void fourier_row(int64_t m, const T* angles, T* y) {
+  const T scale = 1 / std::sqrt(static_cast<T>(m));
+  for (int64_t i = 0; i < m; ++i) {
+    y[i] = scale * std::cos(angles[i]);
+    y[m + i] = scale * std::sin(angles[i]);
+  }
+}
+
+template <class T>
+void fourier_slope_row(int64_t m, const T* y, const T* dy, T* dangles) {
+  for (int64_t i = 0; i < m; ++i) dangles[i] = y[i] * dy[m + i] - y[m + i] * dy[i];
+}
+
+template <class T>
+constexpr FeatureMapKernels<T> on_cpu = {
+    [](int64_t rows, int64_t dim, const T* x, T* y) {
+      const int64_t width = dim * (dim + 1) / 2;
+      each_row(rows, 0.5, width, [=](int64_t r) { polynomial_row(dim, x + r * dim, y + r * width); });
+    },
+    [](int64_t rows, int64_t dim, const T* x, const T* dy, T* dx) {
+      const int64_t width = dim * (dim + 1) / 2;
+      each_row(rows, 1, width,
+               [=](int64_t r) { polynomial_slope_row(dim, x + r * dim, dy + r * width, dx + r * dim); });
+    },
+    [](int64_t rows, int64_t m, const T* angles, T* y) {
+      each_row(rows, 20, m, [=](int64_t r) { fourier_row(m, angles + r * m, y + r * 2 * m); });
+    },
+    [](int64_t rows, int64_t m, const T* y, const T* dy, T* dangles) {
+      each_row(rows, 1, m, [=](int64_t r) { fourier_slope_row(m, y + r * 2 * m, dy + r * 2 * m, dangles + r * m); });
+    }};
+
+constexpr FloatInstances<FeatureMapKernels> kernels = {
+    {.plain = &on_cpu<float>, .portable = nullptr, .cuda = &cuda::feature_maps_f32},
+    {.plain = &on_cpu<double>, .portable = nullptr, .cuda = &cuda::feature_maps_f64}};
+
 double dot(int64_t n, const double* a, const double* b) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -97,18 +134,12 @@ Variable polynomial_features(const Variable& xv) {
   check_rows(op, x);
   const int64_t rows = row_count(x), dim = x.size(-1), width = dim * (dim + 1) / 2;
   Tensor y = Tensor::empty(x.shape().with(-1, width), x.dtype(), x.device());
-  with_float(op, x.dtype(), [&]<class T>() {
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
-    each_row(rows, 0.5, width, [=](int64_t r) { polynomial_row(dim, from + r * dim, to + r * width); });
-  });
+  with_float(op, x.dtype(),
+             [&]<class T>() { kernels.of<T>(x.device()).polynomial(rows, dim, x.data<T>(), y.mutable_data<T>()); });
   return record("polynomial_features", y, {xv}, keep(x), [=](const Tensor& dy, const Tensor& kept) -> Gradients {
     Tensor dx = zeros_like(kept);
     with_float("polynomial_features", kept.dtype(), [&]<class T>() {
-      const T *from = kept.data<T>(), *slope = dy.data<T>();
-      T* to = dx.mutable_data<T>();
-      each_row(rows, 1, width,
-               [=](int64_t r) { polynomial_slope_row(dim, from + r * dim, slope + r * width, to + r * dim); });
+      kernels.of<T>(kept.device()).polynomial_slope(rows, dim, kept.data<T>(), dy.data<T>(), dx.mutable_data<T>());
     });
     return {dx};
   });
@@ -118,8 +149,8 @@ Tensor orthogonal_features(int64_t m, int64_t dim, Generator& generator, Dtype d
   const char* op = "orthogonal_features";
   LINNET_CHECK(m >= 1 && dim >= 0, op, ": m ", m, " and D ", dim, " given, m >= 1 and D >= 0 wanted");
   LINNET_CHECK(is_float(dtype), op, ": dtype ", dtype, " given, f32 or f64 wanted");
-  Tensor w = generator.normal({m, dim}, 0, 1, Dtype::f64);
-  const Tensor lengths = generator.normal({m, dim}, 0, 1, Dtype::f64);
+  Tensor w = generator.normal({m, dim}, 0, 1, Dtype::f64, Device::cpu);
+  const Tensor lengths = generator.normal({m, dim}, 0, 1, Dtype::f64, Device::cpu);
   double* rows = w.mutable_data<double>();
   const double* drawn = lengths.data<double>();
   for (int64_t first = 0; first < m; first += std::max<int64_t>(1, dim)) {
@@ -130,7 +161,7 @@ Tensor orthogonal_features(int64_t m, int64_t dim, Generator& generator, Dtype d
       for (int64_t d = 0; d < dim; ++d) rows[r * dim + d] *= length;
     }
   }
-  return w.to(dtype);
+  return w.to(dtype).to(default_device());
 }
 
 Variable fourier_features(const Variable& x, const Tensor& w) {
@@ -141,26 +172,12 @@ Variable fourier_features(const Variable& x, const Tensor& w) {
   const Tensor& angle = angles.value();
   const int64_t rows = row_count(angle), m = w.size(0);
   Tensor y = Tensor::empty(angle.shape().with(-1, 2 * m), angle.dtype(), angle.device());
-  with_float(op, angle.dtype(), [&]<class T>() {
-    const T* from = angle.data<T>();
-    T* to = y.mutable_data<T>();
-    const T scale = 1 / std::sqrt(static_cast<T>(m));
-    each_row(rows, 20, m, [=](int64_t r) {
-      for (int64_t i = 0; i < m; ++i) {
-        to[r * 2 * m + i] = scale * std::cos(from[r * m + i]);
-        to[r * 2 * m + m + i] = scale * std::sin(from[r * m + i]);
-      }
-    });
-  });
+  with_float(op, angle.dtype(),
+             [&]<class T>() { kernels.of<T>(angle.device()).fourier(rows, m, angle.data<T>(), y.mutable_data<T>()); });
   return record("fourier_features", y, {angles}, keep(y), [=](const Tensor& dy, const Tensor& kept) -> Gradients {
     Tensor grad = Tensor::empty(kept.shape().with(-1, m), kept.dtype(), kept.device());
     with_float("fourier_features", kept.dtype(), [&]<class T>() {
-      const T *f = kept.data<T>(), *g = dy.data<T>();
-      T* to = grad.mutable_data<T>();
-      each_row(rows, 1, m, [=](int64_t r) {
-        const T *cosine = f + r * 2 * m, *sine = cosine + m, *by_cosine = g + r * 2 * m, *by_sine = by_cosine + m;
-        for (int64_t i = 0; i < m; ++i) to[r * m + i] = cosine[i] * by_sine[i] - sine[i] * by_cosine[i];
-      });
+      kernels.of<T>(kept.device()).fourier_slope(rows, m, kept.data<T>(), dy.data<T>(), grad.mutable_data<T>());
     });
     return {grad};
   });

@@ -112,7 +112,7 @@ TEST_CASE("squared relu is max(x, 0) squared") {
 
 TEST_CASE("orthogonal features: rows of a block are orthogonal, their lengths and elements those of normal rows") {
   const int64_t dim = 8, m = 4004;  // the last block is not full
-  const Tensor w = projections(m, dim, 3);
+  const Tensor w = projections(m, dim, 3).to(Device::cpu);
   const double* rows = w.data<double>();
   double worst = 0, fourth = 0;
   for (int64_t i = 0; i < m; ++i)
@@ -134,13 +134,14 @@ TEST_CASE("orthogonal features: rows of a block are orthogonal, their lengths an
 TEST_CASE("random features: the error of the kernel falls as one over the root of their number") {
   const int64_t dim = 8;
   const Tensor x = draw({12, dim}, 1, 0.4), y = draw({12, dim}, 2, 0.4);
+  const std::vector<double> of_x = x.to_vector<double>(), of_y = y.to_vector<double>();
   const Tensor softmax_kernel = each(products(x, y), [](double p) { return std::exp(p); });
   std::vector<double> rbf;
   for (int64_t i = 0; i < 12; ++i)
     for (int64_t j = 0; j < 12; ++j) {
       double distance = 0;
       for (int64_t d = 0; d < dim; ++d) {
-        const double gap = x.data<double>()[i * dim + d] - y.data<double>()[j * dim + d];
+        const double gap = of_x[static_cast<size_t>(i * dim + d)] - of_y[static_cast<size_t>(j * dim + d)];
         distance += gap * gap;
       }
       rbf.push_back(std::exp(-distance / 2));
