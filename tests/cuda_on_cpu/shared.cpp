@@ -22,7 +22,8 @@ struct Request {
   char* data;
 };
 
-void allocate(void* argument) {
+// Its argument lies on a stack that had other owners.
+CUDA_ON_CPU_RAW void allocate(void* argument) {
   Request& request = *static_cast<Request*>(argument);
   const size_t bytes = request.bytes + kBorderBytes;
   void* data = nullptr;
