@@ -1,10 +1,13 @@
 #include "linnet/models/sampling.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
+
+#include "linnet/core/compute.h"
 
 namespace linnet::models {
 namespace {
@@ -14,6 +17,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Row b draws from a sequence of its own.
 Generator row_generator(const Generator& generator, int64_t b) {
   return {generator.seed, generator.stream ^ stream_of("row " + std::to_string(b)), generator.offset};
+}
+
+/// The places of the largest logits, found by a GPU where they lie. Undefined elsewhere, and where a row has none that
+/// is a number: the way over the CPU says what is wrong.
+Tensor largest_on_cuda(const Tensor& logits) {
+  if (logits.device() != Device::cuda || logits.numel() == 0) return {};
+  const Tensor largest = compute::reduce(compute::Reduction::max, logits, std::array<int64_t, 1>{1}, false);
+  const std::vector<double> values = largest.to(Dtype::f64).to_vector<double>();
+  if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); })) return {};
+  return compute::argmax(logits, 1);
 }
 
 }  // namespace
@@ -104,6 +117,8 @@ void RowSampler::operator()(const Tensor& logits, Tensor& tokens) {
   const Shape shape{static_cast<int64_t>(generators_.size()), classes};
   LINNET_CHECK(logits.shape() == shape && tokens.shape() == shape.first(1), "sample_logits: logits ", logits.shape(),
                " and tokens ", tokens.shape(), " given, ", shape, " and ", shape.first(1), " wanted");
+  if (sample_.is_greedy())
+    if (const Tensor largest = largest_on_cuda(logits); largest.defined()) return tokens.copy_from(largest);
   const Tensor host = logits.to(Device::cpu);
   int32_t* token = tokens.mutable_data<int32_t>();
   for (size_t b = 0; b < generators_.size(); ++b) {
@@ -123,9 +138,11 @@ Tensor sample_logits(const Tensor& logits, const SamplingOptions& options, Gener
   LINNET_CHECK(logits.defined(), "sample_logits: the logits are undefined");
   LINNET_CHECK(logits.rank() == 2, "sample_logits: logits ", logits.shape(), " are not (batch, classes)");
   if (!is_float(logits.dtype())) fail_not_float("sample_logits", logits.dtype());
+  Sampler sample(options);
+  if (sample.is_greedy())
+    if (const Tensor largest = largest_on_cuda(logits); largest.defined()) return largest;
   const std::vector<double> values = logits.to(Device::cpu).to(Dtype::f64).to_vector<double>();
   const auto classes = static_cast<size_t>(logits.size(1));
-  Sampler sample(options);
   std::vector<int32_t> chosen;
   Generator drawn = generator;
   for (size_t b = 0; b < static_cast<size_t>(logits.size(0)); ++b) {

@@ -32,6 +32,7 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options) : options_(options) { check_sampling("sample_logits", options); }
   /// As sample_logits.
   int64_t operator()(std::span<const double> logits, Generator& generator);
+  bool is_greedy() const { return options_.temperature == 0; }
 
  private:
   void cut(std::span<const double> logits);
@@ -46,7 +47,7 @@ class Sampler {
 class RowSampler {
  public:
   RowSampler(const SamplingOptions& options, const Generator& generator, int64_t batch, int64_t classes);
-  /// logits (batch, classes) -> tokens, i32 (batch), as they lie. Throws as sample_logits does.
+  /// logits (batch, classes) -> tokens, i32 (batch) of the CPU, as they lie. Throws as sample_logits does.
   void operator()(const Tensor& logits, Tensor& tokens);
 
  private:

@@ -138,6 +138,22 @@ TEST_CASE("logits: one class a row of a tensor") {
   CHECK(sample_logits(Tensor::zeros({0, 3}), {}, generator).shape() == Shape{0});
 }
 
+TEST_CASE("greedy rows of a tensor: the first of equals, -infinity passed over, errors as for one row") {
+  Generator generator;
+  const models::SamplingOptions greedy{.temperature = 0};
+  const auto draw = [&](const std::vector<double>& row) {
+    return message_of([&] { (void)sample_logits(Tensor::from(row, {1, 3}), greedy, generator); });
+  };
+  const Tensor equal = Tensor::from<double>({-kInfinity, 2, 2, 5, 5, -1}, {2, 3});
+  CHECK(sample_logits(equal, greedy, generator).to_vector<int32_t>() == std::vector<int32_t>{1, 0});
+  Tensor tokens = Tensor::empty({2}, Dtype::i32, Device::cpu);
+  models::RowSampler(greedy, generator, 2, 3)(equal, tokens);
+  CHECK(tokens.to_vector<int32_t>() == std::vector<int32_t>{1, 0});
+  CHECK(draw({1, std::nan(""), 2}) == "sample_logits: logit 1 is nan, want a number");
+  CHECK(draw({1, 2, kInfinity}) == "sample_logits: logit 2 is inf, want a number");
+  CHECK(draw({-kInfinity, -kInfinity, -kInfinity}) == "sample_logits: none of 3 logits is above -infinity");
+}
+
 TEST_CASE("sampling: u must be in [0, 1); messages say what is wrong; a call that fails takes no words") {
   for (const double u : {-0.1, 1.0, std::nan("")})
     CHECK_THROWS_WITH(sample_weights(Row{1, 2}, u), doctest::Contains("want at least 0 and below 1"));
