@@ -9,25 +9,21 @@ namespace {
 constexpr int kTile = 32, kTileRows = kThreads / kTile;
 
 /// Matrices (columns, rows) of x become (rows, columns) of y, whose rows lie a step apart; `rest` says where each
-/// begins.
+/// begins. A block a tile.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    turn_kernel(int64_t matrices, Places<2, int64_t> rest, int64_t rows, int64_t columns, int64_t x_step,
-                int64_t y_step, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) turn_kernel(Places<2, int64_t> rest, int64_t rows, int64_t columns,
+                                                        int64_t x_step, int64_t y_step, const T* x, T* y) {
   CUDA_SHARED(T, tile, [kTile][kTile + 1]);
   const int64_t down = (rows + kTile - 1) / kTile, across = (columns + kTile - 1) / kTile;
   const int tx = threadIdx.x % kTile, ty = threadIdx.x / kTile;
-  for (int64_t b = blockIdx.x; b < matrices * down * across; b += gridDim.x) {
-    int64_t at[2];
-    rest.find(b / (down * across), at);
-    const int64_t row = b / across % down * kTile, column = b % across * kTile;
-    for (int k = ty; k < kTile; k += kTileRows)
-      if (column + k < columns && row + tx < rows) tile[k][tx] = x[at[0] + (column + k) * x_step + row + tx];
-    __syncthreads();
-    for (int k = ty; k < kTile; k += kTileRows)
-      if (row + k < rows && column + tx < columns) y[at[1] + (row + k) * y_step + column + tx] = tile[tx][k];
-    __syncthreads();  // before the next tile
-  }
+  int64_t at[2];
+  rest.find(blockIdx.x / (down * across), at);
+  const int64_t row = blockIdx.x / across % down * kTile, column = blockIdx.x % across * kTile;
+  for (int k = ty; k < kTile; k += kTileRows)
+    if (column + k < columns && row + tx < rows) tile[k][tx] = x[at[0] + (column + k) * x_step + row + tx];
+  __syncthreads();
+  for (int k = ty; k < kTile; k += kTileRows)
+    if (row + k < rows && column + tx < columns) y[at[1] + (row + k) * y_step + column + tx] = tile[tx][k];
 }
 
 /// The output axis along which the input runs on, where it is worth turning with the last; else -1.
@@ -59,7 +55,7 @@ void permute(const PermuteLoop& loop, const T* x, T* y) {
   }
   const int64_t rows = loop.size[axis], columns = loop.size[last];
   const int64_t tiles = matrices * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
-  run(turn_kernel<T>, blocks_for(tiles, 1), kThreads, 0, matrices, Places<2, int64_t>(rest), rows, columns,
+  run(turn_kernel<T>, static_cast<unsigned>(tiles), kThreads, 0, Places<2, int64_t>(rest), rows, columns,
       loop.stride[last], step[axis], x, y);
 }
 

@@ -20,21 +20,19 @@ __device__ int64_t place_of(int64_t tile, int turn) {
 }
 __device__ int digit_of(int32_t key, int shift) { return key >> shift & (kDigits - 1); }
 
-/// counts (digit, tile)
+/// counts (digit, tile). A block a tile, as below.
 __global__ void __launch_bounds__(kThreads)
     count_kernel(int64_t n, int64_t tiles, int shift, const int32_t* keys, int32_t* counts) {
   CUDA_SHARED(int, count, [kDigits]);
   const int digit = threadIdx.x;
-  for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    count[digit] = 0;
-    __syncthreads();
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const int64_t i = place_of(tile, turn);
-      if (i < n) atomicAdd(&count[digit_of(keys[i], shift)], 1);
-    }
-    __syncthreads();
-    counts[digit * tiles + tile] = count[digit];  // its thread alone sets it to 0 again
+  count[digit] = 0;
+  __syncthreads();
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int64_t i = place_of(blockIdx.x, turn);
+    if (i < n) atomicAdd(&count[digit_of(keys[i], shift)], 1);
   }
+  __syncthreads();
+  counts[digit * tiles + blockIdx.x] = count[digit];
 }
 
 /// counts becomes what stands in the tiles before, for each digit; totals (digit) are over all of them. A block a
@@ -61,41 +59,38 @@ __global__ void __launch_bounds__(kThreads)
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, digit = threadIdx.x;
   int32_t unused;
   const int32_t begin = sum_before(totals[digit], &unused);
-  for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    for (int w = 0; w < kWarps; ++w) count[w][digit] = 0;
-    __syncthreads();
-    int32_t key[kTurns], rank[kTurns];  // rank: how many of its digit come before it in its warp's run
-    UNROLL for (int turn = 0; turn < kTurns; ++turn) {
-      const int64_t i = place_of(tile, turn);
-      key[turn] = i < n ? keys_in[i] : 0;
-      unsigned same = __ballot_sync(kWholeWarp, i < n);
-      const int d = digit_of(key[turn], shift);
-      for (int bits = kDigits - 1, bit = 0; bits > 0; bits >>= 1, ++bit) {
-        const unsigned set = __ballot_sync(kWholeWarp, d >> bit & 1);
-        same &= d >> bit & 1 ? set : ~set;
-      }
-      const unsigned before = same & ((1u << lane) - 1);
-      rank[turn] = count[warp][d] + __popc(before);
-      __syncwarp();
-      if (i < n && before == 0) count[warp][d] += __popc(same);
-      __syncwarp();
+  for (int w = 0; w < kWarps; ++w) count[w][digit] = 0;
+  __syncthreads();
+  int32_t key[kTurns], rank[kTurns];  // rank: how many of its digit come before it in its warp's run
+  UNROLL for (int turn = 0; turn < kTurns; ++turn) {
+    const int64_t i = place_of(blockIdx.x, turn);
+    key[turn] = i < n ? keys_in[i] : 0;
+    unsigned same = __ballot_sync(kWholeWarp, i < n);
+    const int d = digit_of(key[turn], shift);
+    for (int bits = kDigits - 1, bit = 0; bits > 0; bits >>= 1, ++bit) {
+      const unsigned set = __ballot_sync(kWholeWarp, d >> bit & 1);
+      same &= d >> bit & 1 ? set : ~set;
     }
-    __syncthreads();
-    int32_t at = begin + counts[digit * tiles + tile];
-    for (int w = 0; w < kWarps; ++w) {
-      const int32_t here = count[w][digit];
-      count[w][digit] = at;
-      at += here;
-    }
-    __syncthreads();
-    UNROLL for (int turn = 0; turn < kTurns; ++turn) {
-      const int64_t i = place_of(tile, turn);
-      if (i >= n) continue;
-      const int32_t to = count[warp][digit_of(key[turn], shift)] + rank[turn];
-      keys_out[to] = key[turn];
-      places_out[to] = places_in ? places_in[i] : static_cast<int32_t>(i);
-    }
-    __syncthreads();  // before the counts of the next tile
+    const unsigned before = same & ((1u << lane) - 1);
+    rank[turn] = count[warp][d] + __popc(before);
+    __syncwarp();
+    if (i < n && before == 0) count[warp][d] += __popc(same);
+    __syncwarp();
+  }
+  __syncthreads();
+  int32_t at = begin + counts[digit * tiles + blockIdx.x];
+  for (int w = 0; w < kWarps; ++w) {
+    const int32_t here = count[w][digit];
+    count[w][digit] = at;
+    at += here;
+  }
+  __syncthreads();
+  UNROLL for (int turn = 0; turn < kTurns; ++turn) {
+    const int64_t i = place_of(blockIdx.x, turn);
+    if (i >= n) continue;
+    const int32_t to = count[warp][digit_of(key[turn], shift)] + rank[turn];
+    keys_out[to] = key[turn];
+    places_out[to] = places_in ? places_in[i] : static_cast<int32_t>(i);
   }
 }
 
@@ -113,10 +108,10 @@ void sort(int64_t n, int64_t limit, const int32_t* keys, int32_t* sorted, int32_
   if (passes % 2 == 0) std::swap(to_keys, other_keys), std::swap(to_places, other_places);
   const int32_t *from = keys, *from_places = nullptr;
   for (int pass = 0; pass < passes; ++pass) {
-    run(count_kernel, blocks_for(tiles, 1), kThreads, 0, n, tiles, 8 * pass, from, counts.data());
+    run(count_kernel, static_cast<unsigned>(tiles), kThreads, 0, n, tiles, 8 * pass, from, counts.data());
     run(tiles_kernel, kDigits, kThreads, 0, tiles, counts.data(), totals.data());
-    run(scatter_kernel, blocks_for(tiles, 1), kThreads, 0, n, tiles, 8 * pass, counts.data(), totals.data(), from,
-        from_places, to_keys, to_places);
+    run(scatter_kernel, static_cast<unsigned>(tiles), kThreads, 0, n, tiles, 8 * pass, counts.data(), totals.data(),
+        from, from_places, to_keys, to_places);
     from = to_keys, from_places = to_places;
     std::swap(to_keys, other_keys), std::swap(to_places, other_places);
   }

@@ -49,33 +49,29 @@ void input_gradient(int64_t rows, int64_t width, const T* dy0, const T* x0, cons
 constexpr int kTile = 32, kTileRows = kThreads / kTile;  // columns of a block, and threads that share a column
 constexpr int64_t kMostSegments = 128;
 
-/// dweight and dbias (segments, width), each over `each` rows; either may be null.
+/// dweight and dbias (segments, width), each over `each` rows; either may be null. A block a tile.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    column_kernel(int64_t rows, int64_t width, int64_t each, int64_t segments, const T* dy, const T* x, const T* stats,
-                  T* dweight, T* dbias) {
+__global__ void __launch_bounds__(kThreads) column_kernel(int64_t rows, int64_t width, int64_t each, const T* dy,
+                                                          const T* x, const T* stats, T* dweight, T* dbias) {
   CUDA_SHARED(T, sums, [2][kTileRows][kTile + 1]);
   const int64_t tiles = (width + kTile - 1) / kTile;
   const int tx = threadIdx.x % kTile, ty = threadIdx.x / kTile;
-  for (int64_t b = blockIdx.x; b < tiles * segments; b += gridDim.x) {
-    const int64_t column = b % tiles * kTile + tx, segment = b / tiles;
-    const int64_t end = (segment + 1) * each < rows ? (segment + 1) * each : rows;
-    T of_weight = T(0), of_bias = T(0);
-    for (int64_t row = segment * each + ty; row < end && column < width; row += kTileRows) {
-      const T d = dy[row * width + column];
-      if (dweight)
-        of_weight += d * (((x[row * width + column] - stats[3 * row]) - stats[3 * row + 1]) * stats[3 * row + 2]);
-      of_bias += d;
-    }
-    __syncthreads();  // the sums of the tile before
-    sums[0][ty][tx] = of_weight, sums[1][ty][tx] = of_bias;
-    __syncthreads();
-    T* const to = ty == 0 ? dweight : dbias;
-    if (ty > 1 || column >= width || !to) continue;
-    T sum = T(0);
-    for (int r = 0; r < kTileRows; ++r) sum += sums[ty][r][tx];
-    to[segment * width + column] = sum;
+  const int64_t column = blockIdx.x % tiles * kTile + tx, segment = blockIdx.x / tiles;
+  const int64_t end = (segment + 1) * each < rows ? (segment + 1) * each : rows;
+  T of_weight = T(0), of_bias = T(0);
+  for (int64_t row = segment * each + ty; row < end && column < width; row += kTileRows) {
+    const T d = dy[row * width + column];
+    if (dweight)
+      of_weight += d * (((x[row * width + column] - stats[3 * row]) - stats[3 * row + 1]) * stats[3 * row + 2]);
+    of_bias += d;
   }
+  sums[0][ty][tx] = of_weight, sums[1][ty][tx] = of_bias;
+  __syncthreads();
+  T* const to = ty == 0 ? dweight : dbias;
+  if (ty > 1 || column >= width || !to) return;
+  T sum = T(0);
+  for (int r = 0; r < kTileRows; ++r) sum += sums[ty][r][tx];
+  to[segment * width + column] = sum;
 }
 
 template <class T>
@@ -87,7 +83,7 @@ void backward(int64_t rows, int64_t width, const T* dy, const T* x, const T* wei
   const int64_t segments = (rows + each - 1) / each, tiles = (width + kTile - 1) / kTile;
   Scratch<T> partial(2 * segments * width);
   T *const of_weight = dweight ? partial.data() : nullptr, *const of_bias = partial.data() + segments * width;
-  run(column_kernel<T>, blocks_for(tiles * segments, 1), kThreads, 0, rows, width, each, segments, dy, x, stats,
+  run(column_kernel<T>, static_cast<unsigned>(tiles * segments), kThreads, 0, rows, width, each, dy, x, stats,
       of_weight, dbias ? of_bias : nullptr);
   const auto sum = general_kernels<T>(Device::cuda).sum;
   if (dweight) sum(1, segments, width, of_weight, dweight);
