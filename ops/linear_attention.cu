@@ -75,7 +75,10 @@ void forward(const LinearAttentionCallForward<T>& p) {
   w.y = output_rows(p, p.o);
   w.d = p.d;
   w.eps = p.eps;
-  walk(Walks<T>{{w}, 1, p.batch, p.heads, p.smallest});
+  const Walks<T> all{{w}, 1, p.batch, p.heads, p.smallest};
+  if constexpr (sizeof(T) == sizeof(float))
+    if (p.precision == Precision::bf16 && walk_tiles(all)) return;
+  walk(all);
 }
 
 /// c_i = -(g_i . o_i), the gradient that reaches the denominator; 0 where it is none. A warp a query.

@@ -14,6 +14,7 @@ struct LinearAttentionOptions {
   double eps = 0;         ///< added to the denominator, not negative; 1e-6 for weights of the reference implementation
   const KeyMask* keys = nullptr;
   const QueryMask* queries = nullptr;
+  Precision precision = Precision::full;  ///< bf16: of the way forward, about 1 % of the largest value in an output
 };
 
 /// The sums over the past: s = sum_j phi(k_j) v_j^T (batch, heads, D, M) and z = sum_j phi(k_j) (batch, heads, D).
@@ -42,8 +43,9 @@ struct LinearAttentionResult {
 /// q (batch, queries, heads, D), k (batch, keys, heads, D), v (batch, keys, heads, M) -> (batch, queries, heads, M);
 /// equations 5 and 9 of the paper. A row is 0, and so is its gradient, where the query is masked or |denominator| is
 /// below the smallest normal number (no key allowed, or every product underflows). Causal wants queries = keys. Kept
-/// for the way back: q, k, v, o, the denominators and a state in 2,048 steps, so that backward reads a piece of all
-/// heads after the other; it needs a few D x M states a thread beside the gradients, whatever the length.
+/// for the way back: q, k, v, o, the denominators and, on the CPU, a state in 2,048 steps, so that backward reads a
+/// piece of all heads after the other; it needs a few D x M states a thread beside the gradients, whatever the length.
+/// A GPU needs a state for each segment of rows while it runs, as many as fill it.
 Variable linear_attention(const Variable& q, const Variable& k, const Variable& v,
                           const LinearAttentionOptions& options = {});
 

@@ -39,6 +39,7 @@ void fill_call(LinearAttentionCall<T>& p, const Call& call, const Inputs& x) {
   p.causal = call.causal;
   p.normalise = call.normalise;
   p.eps = static_cast<T>(call.eps);
+  p.precision = call.precision;
   p.smallest = std::numeric_limits<T>::min();
 }
 

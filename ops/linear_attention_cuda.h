@@ -21,6 +21,7 @@ struct LinearAttentionCall {
   FeatureMap map;
   bool causal, normalise;
   T eps;
+  Precision precision;
   T smallest;  // the smallest normal number: a denominator below it counts as none
 };
 

@@ -129,7 +129,8 @@ Call make_call(const AttentionSizes& sizes, const LinearAttentionOptions& option
           .map = options.feature_map,
           .causal = causal,
           .normalise = options.normalise,
-          .eps = options.eps};
+          .eps = options.eps,
+          .precision = options.precision};
 }
 
 void read_masks(const char* op, const LinearAttentionOptions& options, const AttentionSizes& sizes, Inputs& x) {

@@ -14,6 +14,7 @@ struct Call {
   FeatureMap map;
   bool causal, normalise;
   double eps;
+  Precision precision = Precision::full;
 
   Shape out_shape() const { return {sizes.batch, sizes.queries, sizes.heads, sizes.value_dim}; }
   Shape sums_shape() const { return {sizes.batch, sizes.heads, sizes.dim, sizes.value_dim}; }

@@ -16,8 +16,9 @@ LINNET_FN int64_t tiles(int64_t n) {
 template <int kSide, class T>
 __global__ void __launch_bounds__(kSide* kSide) sums_kernel(TwoSums<T> all, int64_t blocks_of_first) {
   constexpr int kOwn = 4, kTile = kSide * kOwn;
-  CUDA_SHARED(T, a, [kRows * kTile]);
-  CUDA_SHARED(T, b, [kRows * kTile]);
+  using Bytes16 = Pack<T, 16 / sizeof(T)>;
+  CUDA_SHARED(Bytes16, packs, [2 * kRows * kTile * sizeof(T) / sizeof(Bytes16)]);
+  T *const a = packs[0].value, *const b = a + kRows * kTile;
   CUDA_SHARED(T, by_a, [kRows]);
   CUDA_SHARED(T, by_b, [kRows]);
   CUDA_SHARED(T, e, [kRows]);

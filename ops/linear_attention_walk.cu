@@ -223,7 +223,6 @@ __global__ void __launch_bounds__(Form::kThreads)
   const Walker<Form, T> walker(w, Head<T>(number, all.heads, all.smallest), place % tiles, memory,
                                large + blockIdx.x * large_step);
   walker.load_state(w.states.data ? w.states.of(number, w.each ? segment : 0) : nullptr);
-  __syncthreads();
   walker.run(segment);
 }
 
