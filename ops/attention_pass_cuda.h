@@ -132,17 +132,17 @@ __global__ void __launch_bounds__(Tile::kThreads, 2 * kThreads / Tile::kThreads)
     if constexpr (pass == Pass::delta) {
       UNROLL for (int i = 0; i < kR; ++i) { UNROLL for (int j = 0; j < kC; ++j) total[i] += s[i][j]; }
       __syncthreads();  // of other_at
-      continue;
+    } else {
+      UNROLL for (int i = 0; i < kR; ++i) {
+        UNROLL for (int j = 0; j < kC; ++j) weights[(y + i * Tile::kDown) * Tile::kWeightStride + x + j * kAcross] =
+            s[i][j];
+      }
+      const StepRows<T> slopes{block.other_slope, other_at}, rows{block.other, other_at};
+      if constexpr (pass == Pass::out || pass == Pass::dv)
+        add_values<Tile>(sum, weights, chunk, first, value_dim, pass == Pass::dv ? g_scale : T(1), slopes);
+      else
+        add_values<Tile>(sum, weights, chunk, first, dim, q_scale, rows);
     }
-    UNROLL for (int i = 0; i < kR; ++i) {
-      UNROLL for (int j = 0; j < kC; ++j) weights[(y + i * Tile::kDown) * Tile::kWeightStride + x + j * kAcross] =
-          s[i][j];
-    }
-    if constexpr (pass == Pass::out || pass == Pass::dv)
-      add_values<Tile>(sum, weights, chunk, first, value_dim, pass == Pass::dv ? g_scale : T(1),
-                       StepRows<T>{block.other_slope, other_at});
-    else
-      add_values<Tile>(sum, weights, chunk, first, dim, q_scale, StepRows<T>{block.other, other_at});
   }
 
   const int64_t width = pass == Pass::out || pass == Pass::dv ? value_dim : dim;

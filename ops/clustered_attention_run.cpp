@@ -175,6 +175,7 @@ Tensor forward(const Call& call, const Inputs& x, Found& found) {
   const AttentionSizes& n = call.sizes;
   const Dtype dtype = x.q.dtype();
   const Device device = x.q.device();
+  if (device == Device::cuda) throw_no_cuda();
   Tensor out = Tensor::zeros(call.out_shape(), dtype, device);
   found.top = Tensor::zeros({n.batch, n.heads, call.clusters, call.topk}, Dtype::i32, device);
   if (!call.causal) found.cluster_lse = Tensor::zeros({n.batch, n.heads, call.clusters}, dtype, device);

@@ -1,6 +1,7 @@
 #include "linnet/ops/lsh_attention_run.h"
 
 #include "linnet/core/threads.h"
+#include "linnet/ops/lsh_attention_cuda.h"
 #include "linnet/ops/lsh_attention_head.h"
 
 namespace linnet::lsh_attention_run {
@@ -158,12 +159,17 @@ void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Te
 std::pair<Tensor, Tensor> forward(const Call& call, const Inputs& x) {
   Tensor out = Tensor::zeros(call.out_shape(), x.q.dtype(), x.q.device());
   Tensor lse = Tensor::empty(call.lse_shape(), x.q.dtype(), x.q.device());
-  with_float("lsh_attention", x.q.dtype(), [&]<class T>() { run_forward<T>(call, x, out, lse); });
+  if (out.device() == Device::cuda)
+    lsh_attention_calls.of(Device::cuda).forward(call, x, out, lse);
+  else
+    with_float("lsh_attention", x.q.dtype(), [&]<class T>() { run_forward<T>(call, x, out, lse); });
   return {out, lse};
 }
 
 void backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& lse, const Tensor& dy, Tensor dq,
               Tensor dk, Tensor dv) {
+  if (dy.device() == Device::cuda)
+    return lsh_attention_calls.of(Device::cuda).backward(call, x, out, lse, dy, dq, dk, dv);
   with_float("lsh_attention", x.q.dtype(), [&]<class T>() { run_backward<T>(call, x, out, lse, dy, dq, dk, dv); });
 }
 

@@ -5,7 +5,7 @@
 
 #include "linnet/core/kernels.h"
 #include "linnet/core/threads.h"
-#include "linnet/ops/lsh_attention_run.h"
+#include "linnet/ops/lsh_attention_cuda.h"
 
 namespace linnet {
 namespace lsh_attention_run {
@@ -52,6 +52,10 @@ Tensor hash_rows(const Tensor& x, const RowLayout& rows, const AttentionSizes& n
   const int64_t rounds = rotations.size(1), half = rotations.size(2);
   Tensor hashes = Tensor::zeros({n.batch, n.queries, n.heads, rounds}, Dtype::i32, x.device());
   const Tensor here = rotations.to(x.device());
+  if (x.device() == Device::cuda) {
+    lsh_attention_calls.of(Device::cuda).hash_rows(x, rows, n, here, hashes);
+    return hashes;
+  }
   with_float("lsh_attention", x.dtype(), [&]<class T>() {
     run_hashes<T>(x.data<T>(), rows, n, half, rounds, here, hashes.mutable_data<int32_t>());
   });

@@ -103,6 +103,7 @@ Tensor draw_planes(int64_t dim, int64_t bits, Dtype dtype, Generator& generator)
 
 Tensor find_clusters(const Tensor& q, const RowLayout& rows, const AttentionSizes& n,
                      const QueryClusterOptions& options, const Tensor& planes, const Tensor& queries) {
+  if (q.device() == Device::cuda) throw_no_cuda();
   Tensor groups = Tensor::zeros({n.batch, n.queries, n.heads}, Dtype::i32, q.device());
   const Tensor here = planes.to(q.device());
   with_float("clustered_attention", q.dtype(), [&]<class T>() {

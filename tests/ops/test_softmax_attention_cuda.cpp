@@ -1,55 +1,19 @@
 // Softmax attention, local attention and their steps: a GPU against the CPU, in one process.
-#include <doctest/doctest.h>
-
 #include <optional>
-#include <vector>
 
-#include "linnet/autograd/tape.h"
 #include "linnet/core/compute.h"
 #include "linnet/core/dispatch.h"
 #include "linnet/ops/local_attention.h"
 #include "linnet/ops/softmax_attention.h"
-#include "support/close.h"
-#include "support/modules.h"
+#include "support/both_devices.h"
 
 using namespace linnet;
+using test::check_both_devices;
 using test::deviation;
 
 namespace {
 
-/// Random numbers on the CPU; the same ones for the same seed.
-Tensor draw(const Shape& shape, uint64_t seed, Dtype dtype) { return test::normal(shape, seed, dtype).to(Device::cpu); }
-/// 0 or 1, about a third of them 0.
-Tensor draw_mask(const Shape& shape, uint64_t seed) {
-  std::vector<uint8_t> mask;
-  for (float x : draw(shape, seed, Dtype::f32).to_vector<float>()) mask.push_back(x > -0.43f);
-  return Tensor::from(mask, shape, Device::cpu);
-}
 double tolerance(Dtype dtype) { return dtype == Dtype::f32 ? 1e-5 : 1e-12; }
-
-/// Output and gradients of attention(inputs, device) on that device.
-template <class Attention>
-std::vector<Tensor> run_on(Device device, const std::vector<Tensor>& inputs, Attention attention) {
-  Tape tape;
-  std::vector<Variable> leaves;
-  for (const Tensor& x : inputs) leaves.push_back(Variable::leaf(x.to(device).clone()));
-  const Variable out = attention(leaves, device);
-  tape.backward(out, draw(out.shape(), 9, out.dtype()).to(device));
-  std::vector<Tensor> all{out.value()};
-  for (const Variable& leaf : leaves) all.push_back(leaf.grad());
-  return all;
-}
-
-template <class Attention>
-void check_devices(const std::vector<Tensor>& inputs, Attention attention) {
-  const std::vector<Tensor> wanted = run_on(Device::cpu, inputs, attention),
-                            given = run_on(Device::cuda, inputs, attention);
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    CAPTURE(i);  // 0 is the output, then the gradients
-    CHECK(given[i].device() == Device::cuda);
-    CHECK(deviation(given[i], wanted[i]) < tolerance(inputs[0].dtype()));
-  }
-}
 
 struct Sizes {
   int64_t batch, queries, keys, heads, dim, value_dim;
@@ -66,22 +30,23 @@ void check(const Sizes& n, Dtype dtype, const Masks& masks) {
   CAPTURE(n.dim);
   CAPTURE(n.value_dim);
   CAPTURE(dtype);
-  const Tensor key_steps = draw_mask({n.batch, n.keys}, 4), query_steps = draw_mask({n.batch, n.queries}, 5),
-               pair_steps = draw_mask({n.queries, n.keys}, 6);
-  check_devices(
-      {draw({n.batch, n.queries, n.heads, n.dim}, 1, dtype), draw({n.batch, n.keys, n.heads, n.dim}, 2, dtype),
-       draw({n.batch, n.keys, n.heads, n.value_dim}, 3, dtype)},
-      [&](const std::vector<Variable>& x, Device device) {
-        const KeyMask keys = KeyMask::array(key_steps.to(device));
-        const QueryMask queries = QueryMask::array(query_steps.to(device));
-        const PairMask pairs(pair_steps.to(device));
-        return softmax_attention(x[0], x[1], x[2],
-                                 {.causal = masks.causal,
-                                  .scale = masks.scale,
-                                  .keys = masks.keys ? &keys : nullptr,
-                                  .queries = masks.queries ? &queries : nullptr,
-                                  .pairs = masks.pairs ? &pairs : nullptr});
-      });
+  const Tensor key_steps = test::draw_mask_on_cpu({n.batch, n.keys}, 4),
+               query_steps = test::draw_mask_on_cpu({n.batch, n.queries}, 5),
+               pair_steps = test::draw_mask_on_cpu({n.queries, n.keys}, 6);
+  check_both_devices({test::draw_on_cpu({n.batch, n.queries, n.heads, n.dim}, 1, dtype),
+                      test::draw_on_cpu({n.batch, n.keys, n.heads, n.dim}, 2, dtype),
+                      test::draw_on_cpu({n.batch, n.keys, n.heads, n.value_dim}, 3, dtype)},
+                     [&](const std::vector<Variable>& x, Device device) {
+                       const KeyMask keys = KeyMask::array(key_steps.to(device));
+                       const QueryMask queries = QueryMask::array(query_steps.to(device));
+                       const PairMask pairs(pair_steps.to(device));
+                       return softmax_attention(x[0], x[1], x[2],
+                                                {.causal = masks.causal,
+                                                 .scale = masks.scale,
+                                                 .keys = masks.keys ? &keys : nullptr,
+                                                 .queries = masks.queries ? &queries : nullptr,
+                                                 .pairs = masks.pairs ? &pairs : nullptr});
+                     });
 }
 
 }  // namespace
@@ -125,7 +90,7 @@ TEST_CASE("softmax attention on cuda: every width, also of more than one launch;
 TEST_CASE("softmax attention on cuda: more heads than a grid's second and third axis hold") {
   if (!cuda_available()) return;
   // Forward alone, as it takes long on the emulated device; all passes count their blocks in one place.
-  const Tensor x = draw({257, 2, 256, 1}, 1, Dtype::f32), there = x.to(Device::cuda);
+  const Tensor x = test::draw_on_cpu({257, 2, 256, 1}, 1, Dtype::f32), there = x.to(Device::cuda);
   CHECK(deviation(softmax_attention(there, there, there, {.causal = true}).value(),
                   softmax_attention(x, x, x, {.causal = true}).value()) < 1e-5);
 }
@@ -135,13 +100,14 @@ TEST_CASE("softmax attention on cuda: one projection, and a band") {
   for (const Dtype dtype : {Dtype::f32, Dtype::f64})
     for (const int64_t time : {6, 70})
       for (const bool causal : {false, true}) {
-        const Tensor qkv = draw({2, time, 3, 2, 5}, 1, dtype), steps = draw_mask({2, time}, 2);
-        check_devices({qkv}, [&](const std::vector<Variable>& x, Device device) {
+        const Tensor qkv = test::draw_on_cpu({2, time, 3, 2, 5}, 1, dtype),
+                     steps = test::draw_mask_on_cpu({2, time}, 2);
+        check_both_devices({qkv}, [&](const std::vector<Variable>& x, Device device) {
           const KeyMask keys = KeyMask::array(steps.to(device));
           return softmax_attention_qkv(x[0], {.causal = causal, .keys = &keys});
         });
         for (const int64_t window : {0, 3, 33, 100})
-          check_devices({qkv}, [&](const std::vector<Variable>& x, Device device) {
+          check_both_devices({qkv}, [&](const std::vector<Variable>& x, Device device) {
             const QueryMask queries = QueryMask::array(steps.to(device));
             return local_attention_qkv(x[0], {.window = window, .causal = causal, .queries = &queries});
           });
@@ -160,7 +126,7 @@ TEST_CASE("softmax attention on cuda: steps, over a cache that grows and over a 
         for (const int i : {0, 1}) {
           const Device device = i ? Device::cuda : Device::cpu;
           const auto now = [&](int64_t width, uint64_t seed) {
-            return draw({2, 3, width}, 3 * static_cast<uint64_t>(t) + seed, dtype).to(device);
+            return test::draw_on_cpu({2, 3, width}, 3 * static_cast<uint64_t>(t) + seed, dtype).to(device);
           };
           const Tensor q = now(dim, 1), k = now(dim, 2), v = now(value_dim, 3);
           softmax_attention_step(q, k, v, cache[i], out[i]);
@@ -174,7 +140,7 @@ TEST_CASE("softmax attention on cuda: steps, over a cache that grows and over a 
     }
   KeyValueCache cache;
   Tensor out;
-  const Tensor x = draw({2, 3, 4}, 1, Dtype::f32).to(Device::cuda);
+  const Tensor x = test::draw_on_cpu({2, 3, 4}, 1, Dtype::f32).to(Device::cuda);
   softmax_attention_step(x, x, x, cache, out);
   const Tensor here = x.to(Device::cpu);
   CHECK_THROWS_AS(softmax_attention_step(here, here, here, cache, out), Error);

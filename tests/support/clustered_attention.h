@@ -45,9 +45,12 @@ inline Tensor clustered_by_definition(const Tensor& q_all, const Tensor& k_all, 
       const Rows q = rows_of_head(q_all, b, h), k = rows_of_head(k_all, b, h), v = rows_of_head(v_all, b, h);
       std::vector<bool> key(k.size(), true), query(q.size(), true);
       for (size_t j = 0; options.keys && j < key.size(); ++j)
-        key[j] = options.keys->steps("test", "key", batch, keys, Device::cpu).data<uint8_t>()[size_t(b * keys) + j];
+        key[j] = options.keys->steps("test", "key", batch, keys, k_all.device())
+                     .to(Device::cpu)
+                     .data<uint8_t>()[size_t(b * keys) + j];
       for (size_t i = 0; options.queries && i < query.size(); ++i)
-        query[i] = options.queries->steps("test", "query", batch, queries, Device::cpu)
+        query[i] = options.queries->steps("test", "query", batch, queries, q_all.device())
+                       .to(Device::cpu)
                        .data<uint8_t>()[size_t(b * queries) + i];
       const auto group = [&](size_t i) {
         return groups.data<int32_t>()[(b * queries + static_cast<int64_t>(i)) * heads + h];

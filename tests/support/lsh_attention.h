@@ -51,7 +51,7 @@ inline Tensor lsh_by_definition(const Tensor& q_any, const Tensor& k_any, const 
   const auto steps = [&](const auto* mask, const char* kind, size_t b) {
     std::vector<bool> allowed(time, true);
     if (!mask) return allowed;
-    const Tensor all = mask->steps("test", kind, q.size(0), q.size(1), Device::cpu);
+    const Tensor all = mask->steps("test", kind, q.size(0), q.size(1), q_any.device()).to(Device::cpu);
     for (size_t t = 0; t < time; ++t) allowed[t] = all.template data<uint8_t>()[b * time + t];
     return allowed;
   };
