@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <string>
 
 #include "linnet/ops/clustered_attention.h"
 #include "linnet/ops/linear_attention.h"
@@ -77,6 +78,8 @@ template <class F>
 void for_each_attention(const F& f) {
   for (const Attention& each : attentions()) {
     CAPTURE(each.name);
+    // Clustered attention has no kernel on a GPU yet.
+    if (default_device() == Device::cuda && std::string(each.name).ends_with("clustered")) continue;
     f(each);
   }
 }
@@ -116,8 +119,7 @@ TEST_CASE("SA3: a key mask leaves out keys for every query") {
   const KeyMask keys = KeyMask::lengths({2});
   for_each_attention([&](const Attention& attention) {
     const auto y = attention.attend(zero, zero, v, &keys, nullptr).value().to_vector<float>();
-    for (size_t t = 0; t < 4; ++t)
-      CHECK(y[t] == doctest::Approx(attention.causal && t == 0 ? 1 : 2).epsilon(1e-6));
+    for (size_t t = 0; t < 4; ++t) CHECK(y[t] == doctest::Approx(attention.causal && t == 0 ? 1 : 2).epsilon(1e-6));
   });
 }
 
