@@ -24,6 +24,7 @@ const char* const kWrong = "wrong values";
 const char* const kUnseen = "right values";
 const char* const kRace = "ThreadSanitizer: data race[^]*?LINE";
 const char* const kAddress = "AddressSanitizer: heap-buffer-overflow[^]*?LINE";
+const char* const kHostAddress = "a kernel's argument of [0-9]+ bytes holds the address of host memory, 0x";
 // Where the array's size is in its type, the undefined-behaviour sanitizer is the first to see it.
 const char* const kAddressOrBounds =
     "LINE:[0-9]+: runtime error: index 64 out of bounds|AddressSanitizer: heap-buffer-overflow[^]*?LINE";
@@ -66,6 +67,8 @@ const std::vector<Defect> kDefects = {
            "a kernel declares 49408 bytes of shared memory and is launched with 0; 49152 may be declared"),
     {"host_reads_device", "ended by a signal", "AddressSanitizer: use-after-poison", "ThreadSanitizer: SEGV"},
     always("host_pointer", "a kernel's argument, 0x[0-9a-f]+, is not in device memory"),
+    {"host_pointer_in_struct", kHostAddress, kUnseen, kHostAddress},
+    {"host_reference_in_lambda", kHostAddress, kUnseen, kHostAddress},
     always("freed_memory", "a kernel's argument, 0x[0-9a-f]+, is not in device memory"),
     always("no_stream_sync", kWrong),
     always("no_event", kWrong),

@@ -82,6 +82,36 @@ int host_pointer() {
   return say(y, kOnes);
 }
 
+struct Pair {
+  const float* x;
+  float* y;
+};
+__global__ void copy_pair(Pair of) { of.y[threadIdx.x] = of.x[threadIdx.x]; }
+
+// What it reads is no wrong number: on a GPU the kernel would fail.
+int host_pointer_in_struct() {
+  const Floats x = kOnes;
+  const DeviceArray<float> y(Floats(kSize, 0));
+  launch(copy_pair, 1, kSize, 0, nullptr, Pair{x.data(), y.data()});
+  cudaDeviceSynchronize();
+  return say(y.values(), kOnes);
+}
+
+template <class F>
+__global__ void call(F f) {
+  f(threadIdx.x);
+}
+
+int host_reference_in_lambda() {
+  const DeviceArray<float> y(Floats(kSize, 0));
+  const float two = 2;
+  float* to = y.data();
+  const auto write = [=, &two](unsigned i) { to[i] = two; };
+  launch(call<decltype(write)>, 1, kSize, 0, nullptr, write);
+  cudaDeviceSynchronize();
+  return say(y.values(), Floats(kSize, 2));
+}
+
 int freed_memory() {
   float* freed = DeviceArray<float>(kOnes).data();
   kernels::axpy(1, freed, freed, kSize, nullptr);
@@ -161,6 +191,8 @@ int run_defect(const std::string& name) {
   } all[] = {
       {"host_reads_device", host_reads_device},
       {"host_pointer", host_pointer},
+      {"host_pointer_in_struct", host_pointer_in_struct},
+      {"host_reference_in_lambda", host_reference_in_lambda},
       {"freed_memory", freed_memory},
       {"no_stream_sync", no_stream_sync},
       {"no_event", no_event},

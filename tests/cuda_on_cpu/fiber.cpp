@@ -53,7 +53,7 @@ CUDA_ON_CPU_RAW void switch_identity([[maybe_unused]] void* to) {
 
 }  // namespace
 
-CUDA_ON_CPU_RAW void begin(Fiber& fiber, void (*entry)(), [[maybe_unused]] const std::string& name) {
+CUDA_ON_CPU_RAW void begin(Fiber& fiber, void (*entry)()) {
   if (pool().empty()) {
     pool().push_back(new_fiber());
     publish(&begun);  // its stack belongs to the thread that gets it
@@ -61,9 +61,6 @@ CUDA_ON_CPU_RAW void begin(Fiber& fiber, void (*entry)(), [[maybe_unused]] const
   fiber = pool().back();
   pool().pop_back();
   fiber.context = make_context(fiber.stack, kStack, entry);
-#if defined(CUDA_ON_CPU_THREAD)
-  __tsan_set_fiber_name(fiber.identity, name.c_str());
-#endif
 }
 
 CUDA_ON_CPU_RAW void enter(Fiber& fiber) {

@@ -2,7 +2,6 @@
 // ended.
 #pragma once
 #include <cstddef>
-#include <string>
 
 #include "cuda_on_cpu/sanitizers.h"
 
@@ -16,7 +15,14 @@ struct Fiber {
 };
 
 /// Gives the fiber a stack, from the pool of those that have ended; `entry` runs at the first enter.
-void begin(Fiber& fiber, void (*entry)(), const std::string& name);
+void begin(Fiber& fiber, void (*entry)());
+/// What the race detector calls it: f(), asked for only where there is one.
+template <class F>
+void name_identity([[maybe_unused]] const Fiber& fiber, [[maybe_unused]] const F& f) {
+#if defined(CUDA_ON_CPU_THREAD)
+  __tsan_set_fiber_name(fiber.identity, f().c_str());
+#endif
+}
 void enter(Fiber& fiber);                 ///< from the scheduler to the fiber; returns when it leaves
 void entered();                           ///< the first call of `entry`
 void leave(Fiber& fiber, bool finished);  ///< from the fiber to the scheduler; returns when it is entered again

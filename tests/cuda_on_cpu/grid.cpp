@@ -22,9 +22,11 @@ CUDA_ON_CPU_RAW void thread_main() {
 }
 
 CUDA_ON_CPU_RAW void resume(Thread& thread) {
-  if (!thread.fiber.stack)
-    begin(thread.fiber, thread_main,
-          text("CUDA block ", triple(thread.block->index), " thread ", triple(thread.index)));
+  if (!thread.fiber.stack) {
+    begin(thread.fiber, thread_main);
+    name_identity(thread.fiber,
+                  [&] { return text("CUDA block ", triple(thread.block->index), " thread ", triple(thread.index)); });
+  }
   self = &thread;
   enter(thread.fiber);
   self = nullptr;

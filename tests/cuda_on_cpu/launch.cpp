@@ -1,6 +1,10 @@
 #include "cuda_on_cpu/launch.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -34,6 +38,24 @@ bool is_device_argument(const void* p) {
   if (!p || room(p)) return true;
   report(cudaErrorIllegalAddress, text("a kernel's argument, ", p, ", is not in device memory"));
   return false;
+}
+
+// Small numbers are no addresses, and with the address sanitizer host and device memory are of one kind. Whether
+// something lies at an address, the system's own tables tell.
+bool holds_no_host_address([[maybe_unused]] const void* object, [[maybe_unused]] size_t bytes) {
+#if !defined(CUDA_ON_CPU_ADDRESS)
+  for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
+    uintptr_t word;
+    std::memcpy(&word, static_cast<const char*>(object) + at, sizeof word);
+    if (word >> 32 == 0 || word >> 47 != 0 || is_device_address(word)) continue;
+    unsigned char resident;
+    if (mincore(reinterpret_cast<void*>(word / 4096 * 4096), 1, &resident)) continue;
+    report(cudaErrorIllegalAddress, text("a kernel's argument of ", bytes, " bytes holds the address of host memory, ",
+                                         reinterpret_cast<void*>(word), ", at byte ", at));
+    return false;
+  }
+#endif
+  return true;
 }
 
 void launch_grid(const void* kernel, dim3 grid, dim3 block, size_t bytes, cudaStream_t stream,

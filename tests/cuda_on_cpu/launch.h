@@ -18,9 +18,20 @@ void launch_grid(const void* kernel, dim3 grid, dim3 block, size_t bytes, cudaSt
 
 /// False, and a report, for a pointer to something else than device memory.
 bool is_device_argument(const void* p);
+/// The same for what a struct or a lambda holds: false where some 8 bytes of it are the address of host memory.
+bool holds_no_host_address(const void* object, size_t bytes);
+/// Padding holds whatever lay there.
+template <class T>
+bool holds_no_host_address(T value) {
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&value);
+#endif
+  return holds_no_host_address(&value, sizeof value);
+}
 template <class T>
 bool is_good_argument([[maybe_unused]] const T& value) {
   if constexpr (std::is_pointer_v<T>) return is_device_argument(value);
+  if constexpr (std::is_class_v<T>) return alignof(T) < sizeof(void*) || holds_no_host_address(value);
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -42,18 +43,42 @@ void protect(bool open) {
 
 #else
 
-// One region without access; each allocation is followed by a border of 256 bytes and more.
+// One region; each allocation is followed by a border of 256 bytes and more. While the host runs the region is moved
+// away, page tables and all: to take the access from it page by page takes many times as long.
+constexpr size_t kGigabyte = size_t{1} << 30;
 char* base = nullptr;
+char* away = nullptr;
 size_t top = 0;
 std::multimap<size_t, char*>& unused() {
   static auto& all = *new std::multimap<size_t, char*>;
   return all;
 }
 
+/// Where p's bytes lie now.
+char* always_open(const char* p) { return (open_count ? base : away) + (p - base); }
 size_t span(size_t bytes) { return (bytes + 255) / 256 * 256 + 256; }
 
 void protect(bool open) {
-  if (top) mprotect(base, (top + 4095) / 4096 * 4096, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  if (!base) return;
+  char *const from = open ? away : base, *const to = open ? base : away;
+  constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (mremap(from, kDeviceBytes, kDeviceBytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED ||
+      mmap(from, kDeviceBytes, PROT_NONE, kReserve, -1, 0) == MAP_FAILED) {
+    std::perror("cuda_on_cpu: device memory cannot be moved");
+    std::abort();
+  }
+}
+
+bool map_region() {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* p = mmap(nullptr, 2 * kDeviceBytes + kGigabyte, PROT_NONE, kFlags, -1, 0);
+  if (p == MAP_FAILED) return false;
+  base = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kGigabyte - 1) / kGigabyte * kGigabyte);
+  away = base + kDeviceBytes;
+  if (mmap(open_count ? base : away, kDeviceBytes, PROT_READ | PROT_WRITE, kFlags | MAP_FIXED, -1, 0) != MAP_FAILED)
+    return true;
+  base = nullptr;
+  return false;
 }
 
 char* place_for(size_t bytes) {
@@ -63,11 +88,7 @@ char* place_for(size_t bytes) {
     unused().erase(found);
     return p;
   }
-  if (!base) {
-    void* p = mmap(nullptr, kDeviceBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return nullptr;
-    base = static_cast<char*>(p);
-  }
+  if (!base && !map_region()) return nullptr;
   if (span(bytes) > kDeviceBytes - top) return nullptr;
   top += span(bytes);
   return base + top - span(bytes);
@@ -76,20 +97,17 @@ char* place_for(size_t bytes) {
 char* take(size_t bytes) {
   char* p = place_for(bytes);
   if (!p) return nullptr;
-  if (open_count) protect(true);  // the region has grown
-  const OnDevice open;
-  std::memset(p, kUnwritten, bytes);
-  std::memset(p + bytes, kBorder, span(bytes) - bytes);
+  std::memset(always_open(p), kUnwritten, bytes);
+  std::memset(always_open(p) + bytes, kBorder, span(bytes) - bytes);
   return p;
 }
 void give(char* p, size_t bytes) { unused().emplace(span(bytes), p); }
 bool border_is_whole(const char* p, size_t bytes) {
-  for (size_t i = bytes; i < span(bytes); ++i)
-    if (static_cast<unsigned char>(p[i]) != kBorder) {
-      report(cudaErrorIllegalAddress, text("bytes behind a device allocation of ", bytes, " bytes were overwritten"));
-      return false;
-    }
-  return true;
+  const char* border = always_open(p) + bytes;  // all its bytes are alike: each is as the next
+  const size_t length = span(bytes) - bytes;
+  if (static_cast<unsigned char>(*border) == kBorder && !std::memcmp(border, border + 1, length - 1)) return true;
+  report(cudaErrorIllegalAddress, text("bytes behind a device allocation of ", bytes, " bytes were overwritten"));
+  return false;
 }
 
 #endif
@@ -116,11 +134,7 @@ bool free_device(void* p) {
     return false;
   }
   const size_t bytes = found->second;
-  bool whole;
-  {
-    const OnDevice open;
-    whole = border_is_whole(found->first, bytes);
-  }
+  const bool whole = border_is_whole(found->first, bytes);
   live().erase(found);
   give(static_cast<char*>(p), bytes);
   return whole;
@@ -135,10 +149,18 @@ size_t room(const void* p) {
 }
 
 bool borders_are_whole() {
-  const OnDevice open;
   bool whole = true;
   for (const auto& [p, bytes] : live()) whole &= border_is_whole(p, bytes);
   return whole;
+}
+
+bool is_device_address(uintptr_t address) {
+#if defined(CUDA_ON_CPU_ADDRESS)
+  return room(reinterpret_cast<const void*>(address)) > 0;
+#else
+  const char* p = reinterpret_cast<const char*>(address);
+  return (p >= base && p < base + kDeviceBytes) || (p >= away && p < away + kDeviceBytes);
+#endif
 }
 
 size_t device_bytes_in_use() {
