@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "linnet/core/cuda_stream.h"
 #include "linnet/core/cuda_values.h"
@@ -44,6 +45,7 @@ struct Staging {
   void* half[2];
   cudaEvent_t free[2];
   int next = 0;
+  std::mutex mutex;
 
   Staging() {
     for (int i = 0; i < 2; ++i) {
@@ -53,6 +55,7 @@ struct Staging {
   }
 
   void to_device(char* to, const char* from, int64_t bytes) {
+    std::lock_guard lock(mutex);
     for (int64_t at = 0; at < bytes; at += kBytes, next ^= 1) {
       const auto part = static_cast<size_t>(std::min(kBytes, bytes - at));
       check(cudaEventSynchronize(free[next]), "copy to cuda");
@@ -63,6 +66,7 @@ struct Staging {
   }
 
   void to_host(char* to, const char* from, int64_t bytes) {
+    std::lock_guard lock(mutex);
     for (int64_t at = 0; at < bytes; at += kBytes) {
       const auto part = static_cast<size_t>(std::min(kBytes, bytes - at));
       check(cudaMemcpyAsync(half[0], from + at, part, cudaMemcpyDeviceToHost, stream()), "copy from cuda");

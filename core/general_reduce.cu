@@ -65,7 +65,11 @@ void reduce_columns(int64_t outer, int64_t n, int64_t inner, const T* x, T* y, T
     const int64_t j = i % inner, s = i / inner % segments, o = i / inner / segments;
     const int64_t begin = s * length, end = begin + length < n ? begin + length : n;
     T value = start;
-    for (int64_t r = begin; r < end; ++r) value = f(value, x[(o * n + r) * inner + j]);
+    for (int64_t r = begin; r < end;) {  // sixteens, so that a long sum rounds little
+      T part = start;
+      for (const int64_t stop = r + 16 < end ? r + 16 : end; r < stop; ++r) part = f(part, x[(o * n + r) * inner + j]);
+      value = f(value, part);
+    }
     to[i] = value;
   });
   if (segments > 1) reduce_columns(outer, segments, inner, static_cast<const T*>(to), y, start, f);

@@ -35,12 +35,14 @@ LINNET_COMPARE_OPS(LINNET_ROW)
 
 Tensor logical_and(const Tensor& a, const Tensor& b) {
   Tensor x = numbers("logical_and", a), y = numbers("logical_and", b);
+  check_same_device("logical_and", a, b);
   broadcast_shapes("logical_and", a.shape(), b.shape());
   return compare("logical_and", CompareOp::NotEqual, compute::mul(x, y), 0.0);
 }
 
 Tensor logical_or(const Tensor& a, const Tensor& b) {
   Tensor x = numbers("logical_or", a), y = numbers("logical_or", b);
+  check_same_device("logical_or", a, b);
   broadcast_shapes("logical_or", a.shape(), b.shape());
   return compare("logical_or", CompareOp::NotEqual, compute::add(x, y), 0.0);
 }

@@ -5,6 +5,7 @@
 
 #include "linnet/autograd/record.h"
 #include "linnet/core/compute.h"
+#include "linnet/core/kernels.h"
 #include "linnet/core/threads.h"
 
 namespace linnet {
@@ -28,6 +29,8 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 template <class T>
 void fill_rows(const Tensor& bias, int64_t rows, T* y) {
   const int64_t width = bias.numel();
+  if (bias.device() == Device::cuda)
+    return general_kernels<T>(bias.device()).permute({2, {rows, width}, {0, 1}}, bias.data<T>(), y);
   parallel_for(rows, 0.2 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) std::copy_n(bias.data<T>(), width, y + i * width);
   });

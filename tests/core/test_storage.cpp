@@ -14,14 +14,14 @@
 using namespace linnet;
 
 TEST_CASE("live, peak and requested bytes are counted as requested") {
-  MemoryStats before = memory_stats();
-  reset_peak();
+  MemoryStats before = memory_stats(Device::cpu);
+  reset_peak(Device::cpu);
   {
     Storage a(100, Device::cpu), b(5000, Device::cpu);
     CHECK(reinterpret_cast<uintptr_t>(a.data()) % 64 == 0);
-    CHECK(memory_stats().live == before.live + 5100);
+    CHECK(memory_stats(Device::cpu).live == before.live + 5100);
   }
-  MemoryStats after = memory_stats();
+  MemoryStats after = memory_stats(Device::cpu);
   CHECK(after.live == before.live);
   CHECK(after.peak == before.live + 5100);
   CHECK(after.requested == before.requested + 5100);
@@ -33,23 +33,23 @@ TEST_CASE("a freed block serves the next request of its class") {
     Storage a(1'000'000, Device::cpu);
     first = a.data();
   }
-  int64_t reserved = memory_stats().reserved;
+  int64_t reserved = memory_stats(Device::cpu).reserved;
   Storage b(1'000'000, Device::cpu);
   CHECK(b.data() == first);
-  CHECK(memory_stats().reserved == reserved);
+  CHECK(memory_stats(Device::cpu).reserved == reserved);
 }
 
 TEST_CASE("empty_cache gives blocks back") {
   { Storage a(3'000'000, Device::cpu); }
-  int64_t before = memory_stats().reserved;
-  empty_cache();
-  CHECK(memory_stats().reserved <= before - 3'000'000);
+  int64_t before = memory_stats(Device::cpu).reserved;
+  empty_cache(Device::cpu);
+  CHECK(memory_stats(Device::cpu).reserved <= before - 3'000'000);
 }
 
 TEST_CASE("a request beyond the system's memory is an Error and leaves the counts as they were") {
-  int64_t live = memory_stats().live;
+  int64_t live = memory_stats(Device::cpu).live;
   CHECK_THROWS_AS(Storage(int64_t{1} << 60, Device::cpu), Error);
-  CHECK(memory_stats().live == live);
+  CHECK(memory_stats(Device::cpu).live == live);
 }
 
 TEST_CASE("zero bytes are a block like any other") {

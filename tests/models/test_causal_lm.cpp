@@ -177,17 +177,17 @@ TEST_CASE("language model: evaluation without a tape leaves no bytes behind") {
   for_each_model([](const CausalLM& net) {
     const Tensor tokens = test::tokens({2, 16}, 11);
     (void)net(tokens);
-    const int64_t live = memory_stats().live;
+    const int64_t live = memory_stats(default_device()).live;
     double total = 0;
     int64_t first_peak = 0;
     for (int i = 0; i < 200; ++i) {
-      reset_peak();
+      reset_peak(default_device());
       const Variable logits = net(tokens);
       total += logits.value().to_vector<float>()[0];
-      if (i == 0) first_peak = memory_stats().peak;
-      CHECK(memory_stats().peak == first_peak);
+      if (i == 0) first_peak = memory_stats(default_device()).peak;
+      CHECK(memory_stats(default_device()).peak == first_peak);
     }
-    CHECK(memory_stats().live == live);
+    CHECK(memory_stats(default_device()).live == live);
     CHECK(std::isfinite(total));
   });
 }

@@ -60,7 +60,7 @@ constexpr int64_t kVocab = 40;
 struct Asked {
   int64_t news, bytes;
 };
-Asked asked() { return {news, memory_stats().requested}; }
+Asked asked() { return {news, memory_stats(default_device()).requested}; }
 
 /// Calls f with models of each attention, pre- and post-norm, with both kinds of positions.
 template <class F>

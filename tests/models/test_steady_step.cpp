@@ -31,14 +31,14 @@ TEST_CASE("a steady training step takes no page fault and no new memory") {
       optimizer.step();
     };
     for (int i = 0; i < 10; ++i) step();
-    const int64_t reserved = memory_stats().reserved;
+    const int64_t reserved = memory_stats(default_device()).reserved;
     int64_t least = 1 << 30;  // other things of the process may fault now and then, but not in every step
     for (int i = 0; i < 10; ++i) {
       const int64_t before = page_faults();
       step();
       least = std::min(least, page_faults() - before);
     }
-    CHECK(memory_stats().reserved == reserved);
+    CHECK(memory_stats(default_device()).reserved == reserved);
 #ifndef __SANITIZE_ADDRESS__  // it keeps freed memory back
     CHECK(least == 0);
 #endif

@@ -24,12 +24,13 @@ void check_comparisons(const Tensor& a, const Tensor& b) {
     INFO(name, " ", a.shape(), " ", b.shape(), " ", a.dtype());
     CHECK(y.dtype() == Dtype::u8);
     CHECK(y.shape() == broadcast_shapes("test", a.shape(), b.shape()));
+    const Tensor as = a.to(Device::cpu), bs = b.to(Device::cpu), ys = y.to(Device::cpu);
     int64_t wrong = 0;
     for (int64_t i = 0; i < y.numel(); ++i)
-      wrong += y.data<uint8_t>()[i] != (holds(a.data<T>()[broadcast_index(i, y.shape(), a.shape())],
-                                              b.data<T>()[broadcast_index(i, y.shape(), b.shape())])
-                                            ? 1
-                                            : 0);
+      wrong += ys.data<uint8_t>()[i] != (holds(as.data<T>()[broadcast_index(i, y.shape(), a.shape())],
+                                               bs.data<T>()[broadcast_index(i, y.shape(), b.shape())])
+                                             ? 1
+                                             : 0);
     CHECK(wrong == 0);
   };
   check("equal", equal(a, b), [](T x, T y) { return x == y; });
@@ -41,9 +42,9 @@ void check_comparisons(const Tensor& a, const Tensor& b) {
 }
 
 Tensor stripes(const Shape& shape) {
-  Tensor mask = Tensor::zeros(shape, Dtype::u8);
-  for (int64_t i = 0; i < mask.numel(); ++i) mask.mutable_data<uint8_t>()[i] = i % 3 == 1 ? 5 : 0;
-  return mask;
+  Bytes mask(static_cast<size_t>(shape.numel()));
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 1 ? 5 : 0;
+  return Tensor::from(mask, shape);
 }
 
 }  // namespace
@@ -99,10 +100,13 @@ TEST_CASE("where chooses element by element, at every level") {
       const Tensor mask = stripes(shape), a = grid({3, 4}, 0.013, Dtype::f32), b = grid({4}, 0.007, Dtype::f32);
       const Tensor y = where(mask, a, b).value();
       CHECK(y.shape() == broadcast_shapes("test", shape, {3, 4}));
-      for (int64_t i = 0; i < y.numel(); ++i) {
-        const bool taken = mask.data<uint8_t>()[broadcast_index(i, y.shape(), shape)] != 0;
-        CHECK(y.data<float>()[i] == (taken ? a.data<float>()[broadcast_index(i, y.shape(), a.shape())]
-                                           : b.data<float>()[broadcast_index(i, y.shape(), b.shape())]));
+      const std::vector<float> as = a.to_vector<float>(), bs = b.to_vector<float>(), ys = y.to_vector<float>();
+      const Bytes bytes = mask.to_vector<uint8_t>();
+      for (size_t i = 0; i < ys.size(); ++i) {
+        const auto place = [&](const Shape& from) {
+          return static_cast<size_t>(broadcast_index(static_cast<int64_t>(i), y.shape(), from));
+        };
+        CHECK(ys[i] == (bytes[place(shape)] ? as[place(a.shape())] : bs[place(b.shape())]));
       }
     }
   });
@@ -144,13 +148,14 @@ TEST_CASE("argmax finds the first of the largest, at every level") {
     CHECK(argmax(Tensor::zeros({0, 4})).shape() == Shape{0});
     const Tensor large = grid({5, 37, 3}, 0.013, Dtype::f32), at = argmax(large, -2);
     CHECK(at.shape() == Shape{5, 3});
+    const Tensor here = large.to(Device::cpu), found = at.to(Device::cpu);
     for (int64_t o = 0; o < 5; ++o)
       for (int64_t j = 0; j < 3; ++j) {
         int32_t best = 0;
-        const float* row = large.data<float>() + o * 37 * 3 + j;
+        const float* row = here.data<float>() + o * 37 * 3 + j;
         for (int32_t i = 1; i < 37; ++i)
           if (row[i * 3] > row[best * 3]) best = i;
-        CHECK(at.data<int32_t>()[o * 3 + j] == best);
+        CHECK(found.data<int32_t>()[o * 3 + j] == best);
       }
   });
 }

@@ -12,9 +12,11 @@ using namespace linnet::test;
 
 namespace {
 
-Tensor reference(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor reference(const Tensor& x_any, const Tensor& weight_any, const Tensor& bias_any) {
+  const auto here = [](const Tensor& any) { return any.defined() ? any.to(Device::cpu) : any; };
+  const Tensor x = here(x_any), weight = here(weight_any), bias = here(bias_any);
   const int64_t in = weight.size(1), out = weight.size(0), rows = x.shape().first(x.rank() - 1).numel();
-  Tensor y = Tensor::zeros(x.shape().with(-1, out), Dtype::f64);
+  Tensor y = Tensor::zeros(x.shape().with(-1, out), Dtype::f64, Device::cpu);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t o = 0; o < out; ++o) {
       double& sum = y.mutable_data<double>()[r * out + o];

@@ -6,13 +6,13 @@ using namespace linnet;
 
 TEST_CASE("masks from lengths and from arrays say the same") {
   const Tensor wanted = Tensor::from<uint8_t>({1, 1, 0, 0, 0, 0, 1, 1, 1}, {3, 3});
-  CHECK(bit_equal(KeyMask::lengths({2, 0, 3}).steps("op", "key", 3, 3, Device::cpu), wanted));
-  CHECK(
-      bit_equal(KeyMask::lengths(Tensor::from<int32_t>({2, 0, 3}, {3})).steps("op", "key", 3, 3, Device::cpu), wanted));
-  CHECK(bit_equal(KeyMask::array(wanted).steps("op", "key", 3, 3, Device::cpu), wanted));
-  CHECK(bit_equal(QueryMask::lengths({2, 0, 3}).steps("op", "query", 3, 3, Device::cpu), wanted));
-  CHECK(bit_equal(QueryMask::array(wanted).steps("op", "query", 3, 3, Device::cpu), wanted));
-  CHECK(bit_equal(PairMask(wanted).pairs("op", 3, 3, Device::cpu), wanted));
+  CHECK(bit_equal(KeyMask::lengths({2, 0, 3}).steps("op", "key", 3, 3, default_device()), wanted));
+  CHECK(bit_equal(KeyMask::lengths(Tensor::from<int32_t>({2, 0, 3}, {3})).steps("op", "key", 3, 3, default_device()),
+                  wanted));
+  CHECK(bit_equal(KeyMask::array(wanted).steps("op", "key", 3, 3, default_device()), wanted));
+  CHECK(bit_equal(QueryMask::lengths({2, 0, 3}).steps("op", "query", 3, 3, default_device()), wanted));
+  CHECK(bit_equal(QueryMask::array(wanted).steps("op", "query", 3, 3, default_device()), wanted));
+  CHECK(bit_equal(PairMask(wanted).pairs("op", 3, 3, default_device()), wanted));
 }
 
 TEST_CASE("masks say what they cannot be made of") {
@@ -31,14 +31,14 @@ TEST_CASE("masks say what they cannot be made of") {
 
 TEST_CASE("masks say what they do not fit") {
   CHECK(message_of([] {
-          KeyMask::lengths({2, 4}).steps("linear_attention", "key", 2, 3, Device::cpu);
+          KeyMask::lengths({2, 4}).steps("linear_attention", "key", 2, 3, default_device());
         }) == "linear_attention: key length 4 of sample 1 is above the time 3");
-  CHECK(message_of([] { KeyMask::lengths({2}).steps("linear_attention", "key", 2, 3, Device::cpu); }) ==
+  CHECK(message_of([] { KeyMask::lengths({2}).steps("linear_attention", "key", 2, 3, default_device()); }) ==
         "linear_attention: key mask has 1 lengths for a batch of 2");
   CHECK(message_of([] {
-          QueryMask::array(Tensor::zeros({2, 4}, Dtype::u8)).steps("linear_attention", "query", 2, 3, Device::cpu);
+          QueryMask::array(Tensor::zeros({2, 4}, Dtype::u8)).steps("linear_attention", "query", 2, 3, default_device());
         }) == "linear_attention: query mask (2, 4) is not (batch, time) = (2, 3)");
   CHECK(message_of([] {
-          PairMask(Tensor::zeros({2, 4}, Dtype::u8)).pairs("softmax_attention", 2, 3, Device::cpu);
+          PairMask(Tensor::zeros({2, 4}, Dtype::u8)).pairs("softmax_attention", 2, 3, default_device());
         }) == "softmax_attention: pair mask (2, 4) is not (queries, keys) = (2, 3)");
 }
