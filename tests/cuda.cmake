@@ -1,0 +1,73 @@
+# The tests on the cuda device: cuda/<file> on the emulated one (cuda_on_cpu), whatever CUDA the library has, and those of kernels once
+# more with the kernels under a sanitizer, or with their threads in another order. Where the library has real CUDA there is
+# gpu/<file>, too; these count as skipped where there is no GPU.
+if(LINNET_CUDA_KIND STREQUAL "nvcc")
+  set(library linnet_without_cuda)
+else()
+  set(library linnet)
+endif()
+
+# The tests, and the emulation in the place of the library's cuda device.
+function(linnet_add_emulated_tests name device)
+  if(NOT TARGET ${name})
+    add_executable(${name} ${test_parts})
+    target_link_libraries(${name} PRIVATE ${library} linnet_warnings)
+  endif()
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:${device}>)
+  target_link_libraries(${name} PRIVATE linnet::blas)
+endfunction()
+
+set(emulated_tests linnet_tests)
+if(LINNET_CUDA_KIND STREQUAL "nvcc")
+  set(emulated_tests linnet_tests_emulated)
+endif()
+if(NOT LINNET_CUDA_KIND STREQUAL "emulated")
+  linnet_emulate_cuda(linnet_emulated_cuda)
+  linnet_add_emulated_tests(${emulated_tests} linnet_emulated_cuda)
+endif()
+
+# linnet_add_cuda_test(name program files settings...)
+function(linnet_add_cuda_test name program files)
+  add_test(NAME ${name} COMMAND ${program} --source-file=${files} --no-intro=true)
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "every case skipped" SKIP_RETURN_CODE 77 TIMEOUT 300
+    ENVIRONMENT "LINNET_DEVICE=cuda;OMP_NUM_THREADS=1;${settings};${ARGN}")
+endfunction()
+
+# Not those of the CPU alone, or of no device at all.
+set(device_tests ${test_sources})
+list(FILTER device_tests EXCLUDE REGEX "^(data|repo)/|^core/test_(atomic_file|dispatch|few_rows|math|threads)\\.cpp$")
+foreach(source IN LISTS device_tests)
+  string(REGEX REPLACE "\\.cpp$" "" name ${source})
+  if(NOT LINNET_SANITIZE)
+    linnet_add_cuda_test(cuda/${name} ${emulated_tests} *${source} LINNET_CACHE=off)
+  endif()
+  if(LINNET_CUDA_KIND STREQUAL "nvcc")
+    linnet_add_cuda_test(gpu/${name} linnet_tests *${source})
+  endif()
+endforeach()
+
+if(NOT LINNET_SANITIZE)
+  add_test(NAME cuda_without_gpu COMMAND ${emulated_tests} --source-file=*core/test_cuda_device.cpp --no-intro=true)
+  set_tests_properties(cuda_without_gpu PROPERTIES ENVIRONMENT "CUDA_ON_CPU_DEVICES=0")
+
+  # The tests of kernels, with the threads of each kernel in another order.
+  set(kernel_tests softmax layer_norm cross_entropy dropout embedding reduce shape_ops matmul elementwise softmax_attention
+    linear_attention)
+  list(TRANSFORM kernel_tests REPLACE "(.+)" "*ops/test_\\1.cpp")
+  list(JOIN kernel_tests "," kernel_tests)
+  foreach(order reverse random)
+    linnet_add_cuda_test(cuda_order/${order} ${emulated_tests} ${kernel_tests} LINNET_CACHE=off CUDA_ON_CPU_ORDER=${order})
+  endforeach()
+endif()
+
+# And with the kernels under a sanitizer. The rest is as it was.
+if(NOT LINNET_CUDA_KIND STREQUAL "emulated")
+  foreach(flavour IN LISTS CUDA_ON_CPU_FLAVOURS)
+    linnet_emulate_cuda(linnet_emulated_cuda_${flavour})
+    target_compile_options(linnet_emulated_cuda_${flavour} PRIVATE ${CUDA_ON_CPU_${flavour}_FLAGS})
+    linnet_add_emulated_tests(linnet_tests_${flavour} linnet_emulated_cuda_${flavour})
+    target_link_options(linnet_tests_${flavour} PRIVATE ${CUDA_ON_CPU_${flavour}_FLAGS})
+    linnet_add_cuda_test(cuda_${flavour}/kernels linnet_tests_${flavour} ${kernel_tests} LINNET_CACHE=off
+      TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0)
+  endforeach()
+endif()

@@ -1,0 +1,20 @@
+# CUDA_ON_CPU_FLAVOURS: the sanitizers, of address and thread, under which kernels run here, with the compiler's
+# CUDA_ON_CPU_<flavour>_FLAGS. Not every compiler brings them, and not every system lets them run. With them, warnings are not
+# to be trusted.
+include(CheckCXXSourceRuns)
+set(CUDA_ON_CPU_FLAVOURS)
+foreach(flavour address thread)
+  set(flags -g1 -O1 -Wno-error -fno-omit-frame-pointer -fsanitize=${flavour})
+  if(flavour STREQUAL address)
+    list(APPEND flags -fsanitize=undefined -fno-sanitize-recover=all)
+  endif()
+  string(REPLACE ";" " " CMAKE_REQUIRED_FLAGS "${flags}")
+  check_cxx_source_runs("int main() { return 0; }" LINNET_${flavour}_SANITIZER_RUNS)
+  if(LINNET_${flavour}_SANITIZER_RUNS)
+    list(APPEND CUDA_ON_CPU_FLAVOURS ${flavour})
+    set(CUDA_ON_CPU_${flavour}_FLAGS ${flags})
+  else()
+    message(STATUS "No ${flavour} sanitizer here: its tests of CUDA kernels are left out")
+  endif()
+endforeach()
+unset(CMAKE_REQUIRED_FLAGS)
