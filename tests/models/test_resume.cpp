@@ -96,3 +96,27 @@ TEST_CASE("twenty steps equal ten, a checkpoint, and ten more in a fresh run") {
   }
   CHECK(wanted[19] != wanted[9]);
 }
+
+TEST_CASE("a checkpoint of one device goes on on the other") {
+  if (!cuda_available()) return;
+  for (const Device first : {Device::cpu, Device::cuda}) {
+    const test_support::TempDir dir;
+    std::vector<double> wanted, got;
+    {
+      const test::OnDevice here(first);
+      manual_seed(3);
+      Run whole;
+      wanted = losses(whole, 8);
+      manual_seed(3);
+      Run part;
+      got = losses(part, 4);
+      part.save(dir / "checkpoint");
+    }
+    const test::OnDevice there(test::other_than(first));
+    manual_seed(99);
+    Run second;
+    second.load(dir / "checkpoint");
+    for (double loss : losses(second, 4)) got.push_back(loss);
+    for (size_t i = 0; i < wanted.size(); ++i) CHECK(std::abs(got[i] - wanted[i]) <= 1e-5 * wanted[i]);
+  }
+}
