@@ -61,8 +61,8 @@ struct Warp {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     tile = tiles + warp * kTile * kLdSum;
     rounded = scores + warp * kTile * kLdScore;
-    row = lane / 2;
-    column = lane % 2 * (kTile / 2);
+    row = lane % kTile;
+    column = lane / kTile * (kTile / 2);
   }
   __device__ float& at(int j) const { return tile[row * kLdSum + column + j]; }
   __device__ void put(const Sums& sums) const {
@@ -71,7 +71,7 @@ struct Warp {
     __syncwarp();
   }
   /// A row's sum, of both its lanes.
-  __device__ static float both(float sum) { return sum + __shfl_xor_sync(0xffffffffu, sum, 1); }
+  __device__ static float both(float sum) { return sum + __shfl_xor_sync(0xffffffffu, sum, kTile); }
 };
 #endif
 
