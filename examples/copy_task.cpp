@@ -31,7 +31,7 @@ std::string percent(double accuracy) {
 
 void demonstrate(const Learner& learner) {
   if (!learner.writer()) return show_found(learner);
-  show_copies(*learner.writer(), demonstration_strings(learner.size(), learner.seed(), 3), learner.device());
+  show_copies(*learner.writer(), demonstration_strings(learner.size(), learner.seed(), 3));
 }
 
 void print_score(const Score& score) {
@@ -41,6 +41,7 @@ void print_score(const Score& score) {
 
 /// make_run is called once everything else stands: what fails before that leaves no folder.
 int train(const Settings& settings, const example::Earlier* earlier, const std::function<RunDirectory()>& make_run) {
+  example::use_device(settings.device);
   linnet::set_num_threads(static_cast<int>(settings.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings.seed));
   Learner learner(settings);
@@ -55,9 +56,9 @@ int train(const Settings& settings, const example::Earlier* earlier, const std::
   if (earlier) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
 
   const example::InterruptGuard guard;
-  linnet::reset_peak(learner.device());
+  linnet::reset_peak(linnet::default_device());
   if (!trainer.train(run, guard)) return example::say_how_to_go_on(run, trainer.step());
-  const int64_t peak_bytes = linnet::memory_stats(learner.device()).peak;
+  const int64_t peak_bytes = linnet::memory_stats(linnet::default_device()).peak;
   linnet::save_safetensors(run.file("model.safetensors"), net.state_dict());
 
   const Score score = evaluate(learner, [&] { return guard.interrupted(); });
@@ -72,7 +73,8 @@ int train(const Settings& settings, const example::Earlier* earlier, const std::
                                  {"accuracy", score.accuracy},
                                  {"tokens_per_second", trainer.tokens_per_second()},
                                  {"peak_bytes", peak_bytes},
-                                 {"threads", settings.threads}});
+                                 {"threads", settings.threads},
+                                 {"device", settings.device}});
   demonstrate(learner);
   if (drawn) std::cout << "The curve is " << run.file("curve.svg") << std::endl;
   return 0;
@@ -83,6 +85,7 @@ int resume(const Flags& flags) {
   const RunDirectory& from = earlier.from();
   const auto before = example::settings_from_json<Settings>(from.settings(), from.file("settings.json"));
   const Settings settings = flags.settings_of(before, from.path(), true);
+  example::use_device(settings.device);
   earlier.load();
   earlier.check_steps(settings.steps);
   if (Trainer::step_of(earlier.checkpoint()) == static_cast<uint64_t>(settings.steps)) {
@@ -96,6 +99,7 @@ int evaluate_or_copy(const Flags& flags) {
   const RunDirectory run = RunDirectory::open(flags.evaluate.empty() ? flags.from : flags.evaluate);
   const auto before = example::settings_from_json<Settings>(run.settings(), run.file("settings.json"));
   const Settings settings = flags.settings_of(before, run.path(), false);
+  example::use_device(settings.device);
   const TaskSize size{settings.length, settings.symbols};
   std::vector<std::vector<int32_t>> strings;
   if (flags.evaluate.empty()) {
@@ -116,7 +120,7 @@ int evaluate_or_copy(const Flags& flags) {
     std::cout << "(the model was trained on strings of " << size.shortest() << " to " << size.longest()
               << " symbols; a shorter one may well fail)\n";
   }
-  show_copies(*learner.writer(), strings, learner.device());
+  show_copies(*learner.writer(), strings);
   return 0;
 }
 

@@ -1,8 +1,10 @@
 // An op of your own, with nothing in linnet touched: swish(x) = x sigmoid(beta x), its gradient by hand, checked, used.
 #include <iostream>
+#include <string>
 
 #include "linnet/core/compute.h"
 #include "linnet/linnet.h"
+#include "support/device.h"
 #include "support/program.h"
 
 using namespace linnet;
@@ -69,5 +71,10 @@ int show() {
 
 int main(int argc, char** argv) {
   CLI::App app("An op of your own: its value, its gradient, what it keeps.", "custom_op");
-  return example::run_program(app, argc, argv, show);
+  std::string device;
+  example::add_device(app, device);
+  return example::run_program(app, argc, argv, [&] {
+    example::use_device(device);
+    return show();
+  });
 }

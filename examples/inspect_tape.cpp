@@ -9,6 +9,7 @@
 
 #include "linnet/core/atomic_file.h"
 #include "linnet/linnet.h"
+#include "support/device.h"
 #include "support/program.h"
 #include "support/progress.h"
 
@@ -166,5 +167,10 @@ int main(int argc, char** argv) {
   example::add_integer(app, "--dim", sizes.dim, "D, the size of queries and keys (default 32)");
   example::add_integer(app, "--value-dim", sizes.value_dim, "M, the size of values (default 32)");
   app.add_option("--out", folder, "an existing folder for the two graphs (default: this one)");
-  return example::run_program(app, argc, argv, [&] { return inspect(sizes, folder); });
+  std::string device;
+  example::add_device(app, device);
+  return example::run_program(app, argc, argv, [&] {
+    example::use_device(device);
+    return inspect(sizes, folder);
+  });
 }

@@ -25,6 +25,7 @@ namespace {
 /// make_run is called once everything else stands: what fails before that leaves no folder.
 int train(const Settings& settings, const example::Earlier* earlier, const std::function<RunDirectory()>& make_run) {
   LINNET_CHECK(!settings.text.empty(), "--text: name the file to learn from");
+  example::use_device(settings.device);
   linnet::set_num_threads(static_cast<int>(settings.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings.seed));
   const Text text = read_text(settings.text);
@@ -50,9 +51,9 @@ int train(const Settings& settings, const example::Earlier* earlier, const std::
   if (earlier) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
 
   const example::InterruptGuard guard;
-  linnet::reset_peak(linnet::Device::cpu);
+  linnet::reset_peak(linnet::default_device());
   if (!trainer.train(run, guard)) return example::say_how_to_go_on(run, trainer.step());
-  const int64_t peak_bytes = linnet::memory_stats(linnet::Device::cpu).peak;
+  const int64_t peak_bytes = linnet::memory_stats(linnet::default_device()).peak;
 
   example::load_best(net, run, "with the first look at held-out text");
   const double bits = bits_per_character(net, corpus, settings.context, 0, [&] { return guard.interrupted(); });
@@ -69,7 +70,8 @@ int train(const Settings& settings, const example::Earlier* earlier, const std::
                                  {"parameters", net.parameter_count()},
                                  {"tokens_per_second", trainer.tokens_per_second()},
                                  {"peak_bytes", peak_bytes},
-                                 {"threads", settings.threads}});
+                                 {"threads", settings.threads},
+                                 {"device", settings.device}});
   if (trainer.save_curve(run, bits_text(bits) + " on held-out text"))
     std::cout << "The curve is " << run.file("curve.svg") << std::endl;
   return 0;
@@ -80,8 +82,9 @@ int resume(const Flags& flags) {
   const RunDirectory& from = earlier.from();
   const auto before = example::settings_from_json<Settings>(from.settings(), from.file("settings.json"));
   const Settings settings = example::settings_of_run(
-      before, flags.given, from.path(), {"text", "steps", "minutes", "evaluate_every", "threads"},
-      "--resume may change only --text, --steps, --minutes, --evaluate-every, --threads and --out");
+      before, flags.given, from.path(), {"text", "steps", "minutes", "evaluate_every", "threads", "device"},
+      "--resume may change only --text, --steps, --minutes, --evaluate-every, --threads, --device and --out");
+  example::use_device(settings.device);
   earlier.load();
   earlier.check_steps(settings.steps);
   return train(settings, &earlier, [&] { return earlier.make(example::settings_to_json(settings)); });

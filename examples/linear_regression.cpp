@@ -1,7 +1,9 @@
 // linear_regression: the smallest training loop. From noisy points it finds the weights of y = 2 x0 - 3 x1 + 0.5.
 #include <cstdio>
+#include <string>
 
 #include "linnet/linnet.h"
+#include "support/device.h"
 #include "support/minibatch.h"
 #include "support/program.h"
 
@@ -12,7 +14,8 @@ struct Regression : nn::Model {
   Variable operator()(const Tensor& x) const { return layer(x); }
 };
 
-int train() {
+int train(const std::string& device) {
+  example::use_device(device);
   manual_seed(1);
   const Tensor x = Tensor::normal({1000, 2});
   const Tensor true_weight = Tensor::from<float>({2, -3}, {1, 2}), true_bias = Tensor::from<float>({0.5}, {1});
@@ -41,5 +44,7 @@ int train() {
 
 int main(int argc, char** argv) {
   CLI::App app("Fits a line to noisy points.", "linear_regression");
-  return example::run_program(app, argc, argv, train);
+  std::string device;
+  example::add_device(app, device);
+  return example::run_program(app, argc, argv, [&] { return train(device); });
 }

@@ -51,6 +51,7 @@ int train(const Settings& settings, const Flags& flags, const example::Earlier* 
           const std::function<RunDirectory()>& make_run) {
   LINNET_CHECK(!settings.data.empty(), "--data: name the folder of the training pairs; docs/translation.md says where ",
                "some are");
+  example::use_device(settings.device);
   linnet::set_num_threads(static_cast<int>(settings.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings.seed));
   const Lines lines = read_part(settings, "train");
@@ -88,9 +89,9 @@ int train(const Settings& settings, const Flags& flags, const example::Earlier* 
   if (earlier) std::cout << "Going on from step " << example::with_commas(trainer.step()) << std::endl;
 
   const example::InterruptGuard guard;
-  linnet::reset_peak(linnet::Device::cpu);
+  linnet::reset_peak(linnet::default_device());
   if (!trainer.train(run, guard)) return example::say_how_to_go_on(run, trainer.step());
-  const int64_t peak_bytes = linnet::memory_stats(linnet::Device::cpu).peak;
+  const int64_t peak_bytes = linnet::memory_stats(linnet::default_device()).peak;
 
   net.load_state_dict(linnet::load_safetensors(run.file("model.safetensors")));
   const auto stop = [&] { return guard.interrupted(); };
@@ -112,7 +113,8 @@ int train(const Settings& settings, const Flags& flags, const example::Earlier* 
                                  {"parameters", net.parameter_count()},
                                  {"tokens_per_second", trainer.tokens_per_second()},
                                  {"peak_bytes", peak_bytes},
-                                 {"threads", settings.threads}});
+                                 {"threads", settings.threads},
+                                 {"device", settings.device}});
   if (trainer.save_curve(run, score_text(beam) + " on " + settings.test))
     std::cout << "The curve is " << run.file("curve.svg") << std::endl;
   return 0;
@@ -122,9 +124,10 @@ int resume(const Flags& flags) {
   example::Earlier earlier(flags.resume, flags.out);
   const RunDirectory& from = earlier.from();
   const auto before = example::settings_from_json<Settings>(from.settings(), from.file("settings.json"));
-  const Settings settings =
-      example::settings_of_run(before, flags.given, from.path(), {"data", "test", "epochs", "minutes", "threads"},
-                               "--resume may change only --data, --test, --epochs, --minutes, --threads and --out");
+  const Settings settings = example::settings_of_run(
+      before, flags.given, from.path(), {"data", "test", "epochs", "minutes", "threads", "device"},
+      "--resume may change only --data, --test, --epochs, --minutes, --threads, --device and --out");
+  example::use_device(settings.device);
   earlier.load();
   return train(settings, flags, &earlier, [&] { return earlier.make(example::settings_to_json(settings)); });
 }

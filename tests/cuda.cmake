@@ -63,3 +63,15 @@ if(NOT LINNET_SANITIZE)
     linnet_add_cuda_test(cuda_order/${order} ${emulated_tests} ${kernel_tests} LINNET_CACHE=off CUDA_ON_CPU_ORDER=${order})
   endforeach()
 endif()
+
+# And with the kernels under a sanitizer. The rest is as it was.
+if(NOT LINNET_CUDA_KIND STREQUAL "emulated")
+  foreach(flavour IN LISTS CUDA_ON_CPU_FLAVOURS)
+    linnet_emulate_cuda(linnet_emulated_cuda_${flavour})
+    target_compile_options(linnet_emulated_cuda_${flavour} PRIVATE ${CUDA_ON_CPU_${flavour}_FLAGS})
+    linnet_add_emulated_tests(linnet_tests_${flavour} linnet_emulated_cuda_${flavour})
+    target_link_options(linnet_tests_${flavour} PRIVATE ${CUDA_ON_CPU_${flavour}_FLAGS})
+    linnet_add_cuda_test(cuda_${flavour}/kernels linnet_tests_${flavour} ${kernel_tests} LINNET_CACHE=off
+      TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0)
+  endforeach()
+endif()

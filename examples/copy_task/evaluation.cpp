@@ -10,7 +10,6 @@
 
 namespace copy_task {
 
-using linnet::Device;
 using linnet::Tensor;
 
 namespace {
@@ -57,11 +56,11 @@ Score evaluate(const Learner& learner, const std::function<bool()>& stop) {
   double loss = 0;
   for (int64_t i = 0; i * kBatch < kSequences && !(stop && stop()); ++i) {
     const Batch batch = learner.batch(kBatch, Stream::evaluation, static_cast<uint64_t>(i));
-    const Tensor targets = batch.targets.to(learner.device());
     const linnet::Variable logits = learner.logits(batch);
-    loss += linnet::cross_entropy(logits, targets, {.reduce = linnet::Reduce::sum, .ignore_index = example::kIgnored})
-                .item();
-    correct += example::count_correct(logits.value(), targets);
+    loss +=
+        linnet::cross_entropy(logits, batch.targets, {.reduce = linnet::Reduce::sum, .ignore_index = example::kIgnored})
+            .item();
+    correct += example::count_correct(logits.value(), batch.targets);
     counted += batch.counted;
     score.sequences += kBatch;
   }
@@ -72,7 +71,7 @@ Score evaluate(const Learner& learner, const std::function<bool()>& stop) {
   return score;
 }
 
-Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<int32_t>& w, Device device) {
+Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<int32_t>& w) {
   const int64_t n = static_cast<int64_t>(w.size());
   std::vector<int32_t> tokens{kSeparator};
   tokens.insert(tokens.end(), w.begin(), w.end());
@@ -80,7 +79,7 @@ Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<i
 
   Copied result{.given = w};
   if (!net.has_steps()) {
-    const Tensor prompt = Tensor::from(tokens, {1, n + 2}).to(device);
+    const Tensor prompt = Tensor::from(tokens, {1, n + 2});
     result.copy = net.generate(prompt, {.tokens = n, .temperature = 0}).to_vector<int32_t>();
     result.mistakes = mistakes_in(result);
     return result;
@@ -88,7 +87,7 @@ Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<i
   std::vector<float> recurrent;
   auto state = net.make_state(1);
   for (size_t t = 0; t < tokens.size(); ++t) {
-    const Tensor logits = net.step(Tensor::from({tokens[t]}, {1}).to(device), state);
+    const Tensor logits = net.step(Tensor::from({tokens[t]}, {1}), state);
     const std::vector<float> row = logits.to_vector<float>();
     recurrent.insert(recurrent.end(), row.begin(), row.end());
     if (static_cast<int64_t>(t) <= n || static_cast<int64_t>(result.copy.size()) == n) continue;
@@ -98,7 +97,7 @@ Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<i
   result.mistakes = mistakes_in(result);
 
   const int64_t time = static_cast<int64_t>(tokens.size());
-  const std::vector<float> parallel = net(Tensor::from(tokens, {1, time}).to(device)).value().to_vector<float>();
+  const std::vector<float> parallel = net(Tensor::from(tokens, {1, time})).value().to_vector<float>();
   for (size_t i = 0; i < parallel.size(); ++i) {
     const double difference = std::abs(static_cast<double>(parallel[i]) - recurrent[i]);
     result.difference = std::isnan(difference) ? INFINITY : std::max(result.difference, difference);
@@ -113,13 +112,13 @@ void check_agreement(double difference, double logit) {
                " where the largest logit is ", logit);
 }
 
-void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings, Device device) {
+void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings) {
   std::cout << "Copying token by token, " << (net.has_steps() ? "in the recurrent form" : "all of it again each time")
             << ":\n";
   double largest = 0, logit = 0;
   int64_t mistakes = 0, symbols = 0;
   for (const auto& w : strings) {
-    const Copied result = copy_recurrently(net, w, device);
+    const Copied result = copy_recurrently(net, w);
     print(result);
     largest = std::max(largest, result.difference);
     logit = std::max(logit, result.logit);

@@ -24,14 +24,13 @@ struct Copied {
 /// Feeds `0 w 0` token by token, takes the likeliest symbol, feeds it, and so on; then runs the same tokens in
 /// parallel. Attention without a recurrent form runs the whole sequence again for each symbol, and there is nothing to
 /// compare with.
-Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<int32_t>& w, linnet::Device device);
+Copied copy_recurrently(const linnet::models::CausalLM& net, const std::vector<int32_t>& w);
 
 /// Throws Error where the difference is above 1e-4 max(1, logit): f32 rounds large logits more coarsely.
 void check_agreement(double difference, double logit);
 
 /// Prints each string with its copy, mistakes marked, and the largest difference; then check_agreement.
-void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings,
-                 linnet::Device device);
+void show_copies(const linnet::models::CausalLM& net, const std::vector<std::vector<int32_t>>& strings);
 /// Prints a few masked sequences with what the model finds there, mistakes marked.
 void show_found(const Learner& learner);
 std::vector<std::vector<int32_t>> demonstration_strings(const TaskSize& size, uint64_t seed, int count);

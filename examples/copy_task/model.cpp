@@ -26,15 +26,11 @@ Variable MaskedCopier::operator()(const Tensor& tokens, const KeyMask& keys) con
   return head(stack(x, &keys));
 }
 
-Learner::Learner(const Settings& s)
-    : size_{s.length, s.symbols},
-      seed_(static_cast<uint64_t>(s.seed)),
-      device_(s.device == "cuda" ? linnet::Device::cuda : linnet::Device::cpu) {
+Learner::Learner(const Settings& s) : size_{s.length, s.symbols}, seed_(static_cast<uint64_t>(s.seed)) {
   if (s.is_masked())
     finder_ = std::make_unique<MaskedCopier>(s.model());
   else
     writer_ = std::make_unique<linnet::models::CausalLM>(s.model());
-  net().to(device_);
 }
 
 linnet::nn::Module& Learner::net() const {
@@ -47,8 +43,7 @@ Batch Learner::batch(int64_t count, Stream stream, uint64_t index) const {
 }
 
 Variable Learner::logits(const Batch& batch) const {
-  const Tensor tokens = batch.inputs.to(device_);
-  return finder_ ? (*finder_)(tokens, KeyMask::lengths(batch.lengths)) : (*writer_)(tokens);
+  return finder_ ? (*finder_)(batch.inputs, KeyMask::lengths(batch.lengths)) : (*writer_)(batch.inputs);
 }
 
 }  // namespace copy_task

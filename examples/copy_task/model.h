@@ -31,12 +31,10 @@ class Learner {
   linnet::Variable logits(const Batch& batch) const;
   const TaskSize& size() const { return size_; }
   uint64_t seed() const { return seed_; }
-  linnet::Device device() const { return device_; }
 
  private:
   TaskSize size_;
   uint64_t seed_;
-  linnet::Device device_;
   std::unique_ptr<linnet::models::CausalLM> writer_;
   std::unique_ptr<MaskedCopier> finder_;
 };

@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "linnet/core/dispatch.h"
 #include "linnet/core/error.h"
 #include "linnet/core/threads.h"
 
@@ -39,7 +38,7 @@ void Settings::check() const {
   LINNET_CHECK(is_masked() || (kind() != AttentionKind::efficient && kind() != AttentionKind::clustered),
                "--attention ", attention, ": sees what comes later, and cannot write on; --task masked can use it");
   check_attention();
-  LINNET_CHECK(device == "cpu" || device == "cuda", "--device ", device, ": must be cpu or cuda");
+  example::check_device(device);
   check_between("--layers", layers, 1, 1000);
   check_between("--heads", heads, 1, INT64_MAX);
   check_between("--dim", dim, 1, 1 << 16);
@@ -54,7 +53,6 @@ void Settings::check() const {
   check_number("--lr", lr, std::numeric_limits<double>::min(), std::numeric_limits<double>::max(), "above 0");
   check_number("--clip", clip, 0, std::numeric_limits<double>::max(), "above 0, or 0 not to clip");
   check_number("--weight-decay", weight_decay, 0, std::numeric_limits<double>::max(), "0 or more");
-  if (device == "cuda" && !linnet::cuda_available()) linnet::throw_no_cuda();
 }
 
 void Flags::add_to(CLI::App& app) {
@@ -80,15 +78,16 @@ void Flags::add_to(CLI::App& app) {
 Settings Flags::settings() const {
   Settings settings = paper ? paper_settings() : Settings();
   settings.threads = linnet::num_threads();
+  settings.device = linnet::name(linnet::default_device());
   return example::with_flags(settings, given);
 }
 
 Settings Flags::settings_of(const Settings& run, const std::string& folder, bool steps_may_differ) const {
   if (paper) linnet::fail("--paper: the settings come from ", folder);
   if (!steps_may_differ)
-    return example::settings_of_run(run, given, folder, {"threads"}, "the settings come from the folder");
-  return example::settings_of_run(run, given, folder, {"threads", "steps"},
-                                  "--resume may change only --steps, --threads and --out");
+    return example::settings_of_run(run, given, folder, {"threads", "device"}, "the settings come from the folder");
+  return example::settings_of_run(run, given, folder, {"threads", "device", "steps"},
+                                  "--resume may change only --steps, --threads, --device and --out");
 }
 
 }  // namespace copy_task

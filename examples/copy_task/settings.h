@@ -5,6 +5,7 @@
 
 #include "linnet/models/causal_lm.h"
 #include "support/attention_settings.h"
+#include "support/device.h"
 #include "support/settings.h"
 
 namespace copy_task {
@@ -46,7 +47,7 @@ void each_setting(S& settings, F&& f) {
   f("weight_decay", settings.weight_decay, "decoupled weight decay (default 0)");
   f("seed", settings.seed, "of the weights and of the data (default 1)");
   f("threads", settings.threads, "threads (default: all cores)");
-  f("device", settings.device, "cpu (default) or cuda");
+  f("device", settings.device, example::kDeviceHelp);
 }
 
 /// Katharopoulos et al. 2020, section 4.1.1, with a width that two cores train in about two hours.
@@ -60,8 +61,8 @@ struct Flags {
 
   void add_to(CLI::App& app);
   Settings settings() const;  ///< the defaults (or the paper's), changed by the flags
-  /// What a run in `folder` was started with, changed by --steps and --threads; throws Error where another flag
-  /// differs.
+  /// What a run in `folder` was started with, changed by --steps, --threads and --device; throws Error where another
+  /// flag differs.
   Settings settings_of(const Settings& run, const std::string& folder, bool steps_may_differ) const;
 };
 

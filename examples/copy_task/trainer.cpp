@@ -21,10 +21,9 @@ Trainer::Trainer(Learner& learner, const Settings& settings)
 
 example::Pass Trainer::pass() {
   const Batch batch = learner_.batch(settings_.batch, Stream::training, static_cast<uint64_t>(step()));
-  const linnet::Tensor targets = batch.targets.to(learner_.device());
   const linnet::Variable logits = learner_.logits(batch);
-  return {linnet::cross_entropy(logits, targets, {.ignore_index = example::kIgnored}),
-          example::count_correct(logits.value(), targets), batch.counted, batch.inputs.numel()};
+  return {linnet::cross_entropy(logits, batch.targets, {.ignore_index = example::kIgnored}),
+          example::count_correct(logits.value(), batch.targets), batch.counted, batch.inputs.numel()};
 }
 
 void Trainer::check(const Window& window) const {

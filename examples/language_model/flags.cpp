@@ -50,6 +50,7 @@ void Flags::check(const CLI::App& app) const {
 Settings Flags::settings() const {
   Settings settings;
   settings.threads = linnet::num_threads();
+  settings.device = linnet::name(linnet::default_device());
   return example::with_flags(settings, given);
 }
 

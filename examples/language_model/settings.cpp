@@ -45,6 +45,7 @@ void Settings::check() const {
   check_between("--evaluate-every", evaluate_every, 1, int64_t{1} << 31);
   check_between("--seed", seed, 0, INT64_MAX);
   check_between("--threads", threads, 1, 1024);
+  example::check_device(device);
 }
 
 }  // namespace language_model

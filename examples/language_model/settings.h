@@ -5,6 +5,7 @@
 
 #include "linnet/models/causal_lm.h"
 #include "support/attention_settings.h"
+#include "support/device.h"
 #include "support/settings.h"
 
 namespace language_model {
@@ -21,6 +22,7 @@ struct Settings : example::AttentionSettings {
   double weight_decay = 0.1, clip = 1;
   int64_t evaluate_every = 250;
   int64_t seed = 1, threads = 0;
+  std::string device = "cpu";
 
   /// `tokens`: the size of the vocabulary that the text gave.
   linnet::models::CausalLMOptions model(int64_t tokens) const;
@@ -48,6 +50,7 @@ void each_setting(S& settings, F&& f) {
   f("evaluate_every", settings.evaluate_every, "steps between two looks at held-out text (default 250)");
   f("seed", settings.seed, "of the weights, and of where the sequences begin (default 1)");
   f("threads", settings.threads, "threads (default: all cores)");
+  f("device", settings.device, example::kDeviceHelp);
 }
 
 }  // namespace language_model

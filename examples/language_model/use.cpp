@@ -23,7 +23,7 @@ constexpr int kRounds = 3;
 
 Settings settings_in(const example::RunDirectory& run, const Flags& flags) {
   const auto before = example::settings_from_json<Settings>(run.settings(), run.file("settings.json"));
-  return example::settings_of_run(before, flags.given, run.path(), {"text", "threads", "seed"},
+  return example::settings_of_run(before, flags.given, run.path(), {"text", "threads", "seed", "device"},
                                   "the settings come from the folder");
 }
 
@@ -44,6 +44,7 @@ Trained::Trained(const std::string& folder, const Flags& flags)
     : run_(example::RunDirectory::open(folder)),
       settings_(settings_in(run_, flags)),
       vocabulary_(Vocabulary::load(run_, settings_.subwords)) {
+  example::use_device(settings_.device);
   linnet::set_num_threads(static_cast<int>(settings_.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings_.seed));
   net_ = std::make_unique<linnet::models::CausalLM>(settings_.model(vocabulary_.size()));

@@ -43,8 +43,8 @@ class Text {
 }  // namespace
 
 int32_t Draw::operator()(const Tensor& logits) {
-  const float* x = logits.data<float>();
-  row_.assign(x, x + logits.numel());
+  const std::vector<float> x = logits.to_vector<float>();
+  row_.assign(x.begin(), x.end());
   for (size_t i = 0; i < row_.size(); ++i) {
     if (!vocabulary_.is_text(static_cast<int32_t>(i))) row_[i] = -std::numeric_limits<double>::infinity();
   }

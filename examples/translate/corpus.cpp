@@ -49,10 +49,13 @@ Batch make_batch(const std::vector<Pair>& pairs) {
     batch.tokens += static_cast<int64_t>(targets.back().size());
   }
   linnet::data::Padded source = linnet::data::pad(sources, kPadding);
-  batch.source = source.tokens;
+  const auto padded = [](const std::vector<Tokens>& rows, int32_t with) {
+    return linnet::data::pad(rows, with).tokens.to(linnet::default_device());
+  };
+  batch.source = source.tokens.to(linnet::default_device());
   batch.source_lengths = std::move(source.lengths);
-  batch.inputs = linnet::data::pad(inputs, kPadding).tokens;
-  batch.targets = linnet::data::pad(targets, example::kIgnored).tokens;
+  batch.inputs = padded(inputs, kPadding);
+  batch.targets = padded(targets, example::kIgnored);
   return batch;
 }
 

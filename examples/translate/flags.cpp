@@ -58,6 +58,7 @@ void Flags::settle(const CLI::App& app) {
 Settings Flags::settings() const {
   Settings settings;
   settings.threads = linnet::num_threads();
+  settings.device = linnet::name(linnet::default_device());
   return example::with_flags(settings, given);
 }
 

@@ -56,6 +56,7 @@ void Settings::check() const {
   check_number("--average", average, 0, 0.999999, "0 to 0.999999");
   check_between("--seed", seed, 0, INT64_MAX);
   check_between("--threads", threads, 1, 1024);
+  example::check_device(device);
 }
 
 }  // namespace translate

@@ -5,6 +5,7 @@
 
 #include "linnet/models/encoder_decoder.h"
 #include "support/attention_settings.h"
+#include "support/device.h"
 #include "support/settings.h"
 
 namespace translate {
@@ -20,6 +21,7 @@ struct Settings : example::AttentionSettings {
   int64_t warmup = 800;
   double clip = 1, average = 0.998;
   int64_t seed = 1, threads = 0;
+  std::string device = "cpu";
 
   /// `pieces`: the size of the vocabulary that the text gave. The decoder, and what it looks at the source with, have
   /// the attention of the flags where that can go step by step; else softmax.
@@ -56,6 +58,7 @@ void each_setting(S& settings, F&& f) {
   f("average", settings.average, "decay of the average of weights that is measured and kept, 0: none (default 0.998)");
   f("seed", settings.seed, "of the weights and of the order of the data (default 1)");
   f("threads", settings.threads, "threads (default: all cores)");
+  f("device", settings.device, example::kDeviceHelp);
 }
 
 }  // namespace translate

@@ -57,15 +57,16 @@ Tokens Translator::encode(const std::string& line, int64_t* cut) const {
 std::vector<Tokens> Translator::decode(const std::vector<Tokens>& sources, const SearchOptions& options) const {
   const linnet::data::Padded source = linnet::data::pad(sources, kPadding);
   const linnet::KeyMask keys = linnet::KeyMask::lengths(source.lengths);
+  const linnet::Tensor there = source.tokens.to(linnet::default_device());
   const int64_t tokens = most_tokens(source.tokens.size(1));
   std::vector<Tokens> targets;
   if (options.beams > 1) {
     const auto found = net_.search(
-        source.tokens, &keys,
+        there, &keys,
         {.start = kBegin, .end = kEnd, .tokens = tokens, .beams = options.beams, .alpha = options.length_penalty});
     for (const auto& best : found) targets.push_back(best.front().tokens);
   } else {
-    const linnet::Tensor made = net_.generate(source.tokens, &keys,
+    const linnet::Tensor made = net_.generate(there, &keys,
                                               {.start = kBegin,
                                                .end = kEnd,
                                                .tokens = tokens,

@@ -26,7 +26,7 @@ constexpr size_t kMostBytes = 1 << 20;  // a line, as data::TextLimits has it
 
 Settings settings_in(const example::RunDirectory& run, const Flags& flags) {
   const auto before = example::settings_from_json<Settings>(run.settings(), run.file("settings.json"));
-  return example::settings_of_run(before, flags.given, run.path(), {"data", "test", "threads", "seed"},
+  return example::settings_of_run(before, flags.given, run.path(), {"data", "test", "threads", "seed", "device"},
                                   "the settings come from the folder");
 }
 
@@ -70,6 +70,7 @@ Trained::Trained(const std::string& folder, const Flags& flags)
     : run_(example::RunDirectory::open(folder)),
       settings_(settings_in(run_, flags)),
       tokenizer_(SubwordTokenizer::load(run_.file("tokenizer.model"))) {
+  example::use_device(settings_.device);
   linnet::set_num_threads(static_cast<int>(settings_.threads));
   linnet::manual_seed(static_cast<uint64_t>(settings_.seed));
   net_ = std::make_unique<linnet::models::EncoderDecoder>(settings_.model(tokenizer_.vocab()));

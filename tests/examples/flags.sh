@@ -38,7 +38,6 @@ refused '--window 99999999999999999999: must be a whole number' copy_task --wind
 refused '--window 4: only for --attention local' copy_task --window 4 --out out
 refused '--feature-map magic: must be elu1, relu, .* or favor$' copy_task --feature-map magic --out out
 refused '--feature-map relu: only for --attention linear' copy_task --feature-map relu --attention softmax --out out
-refused '--device tpu: must be cpu or cuda' copy_task --device tpu --out out
 refused '--lr -1: must be above 0' copy_task --lr -1 --out out
 refused '--lr 0: must be above 0' copy_task --lr 0 --out out
 refused '--lr nan: must be above 0' copy_task --lr nan --out out
@@ -58,13 +57,6 @@ done
 mkdir empty
 refused 'empty: holds no run' copy_task --resume empty
 [ ! -e out ] || fail "a refused run left a folder"
-
-if copy_task --device cuda "${small[@]}" --steps 1 --out cuda >log 2>&1; then
-  echo "this build has CUDA"
-else
-  grep -q 'built without CUDA' log || fail "--device cuda should say that this build has none"
-  [ ! -e cuda ] || fail "a refused run left a folder"
-fi
 
 touch file
 refused 'file/out: cannot be made' copy_task --out file/out

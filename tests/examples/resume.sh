@@ -62,7 +62,7 @@ runs copy_task --resume whole
 grep -q 'has done its 1,200 steps' log || fail "a finished run should say so"
 same_metrics whole part
 refused '--steps 50: the run in whole is at step 1200' copy_task --resume whole --steps 50
-refused '--resume may change only --steps, --threads and --out' copy_task --resume whole --dim 32
+refused '--resume may change only --steps, --threads, --device and --out' copy_task --resume whole --dim 32
 refused '--resume may change only' copy_task --resume whole --seed 2
 refused '--resume may change only' copy_task --resume whole --lr 0.5
 refused '--resume may change only' copy_task --resume whole --attention softmax

@@ -261,12 +261,12 @@ TEST_CASE("recurrent and parallel logits may differ by what f32 rounds, relative
   const std::vector<std::vector<int32_t>> strings = demonstration_strings(size, 1, 3);
   linnet::Tensor& weight = net.head.weight.mutable_value();
   for (int64_t i = 0; i < weight.numel(); ++i) weight.mutable_data<float>()[i] *= 1e4f;
-  const Copied copied = copy_recurrently(net, strings[0], linnet::Device::cpu);
+  const Copied copied = copy_recurrently(net, strings[0]);
   CHECK(copied.logit > 100);
   CHECK(copied.difference > 1e-4);
   check_agreement(copied.difference, copied.logit);
   net.head.bias.mutable_value().mutable_data<float>()[0] = NAN;  // one among good ones
-  CHECK(copy_recurrently(net, strings[0], linnet::Device::cpu).difference == INFINITY);
+  CHECK(copy_recurrently(net, strings[0]).difference == INFINITY);
 
   check_agreement(0.9e-4, 0.01);
   check_agreement(0.9e-2, 100);
