@@ -176,14 +176,15 @@ std::vector<std::vector<Hypothesis>> EncoderDecoder::search(const Tensor& source
       Tensor::arange(source.size(0), Dtype::i32, Device::cpu).to_vector<int32_t>();  // of each row of the state
   return beam_search(source.size(0), options, [&](const Tensor& parents, const Tensor& tokens) {
     std::vector<int32_t> rows = parents.to_vector<int32_t>(), samples;
+    const Tensor beams = parents.to(source.device());
     bool same = rows.size() == sample_of.size();
     for (size_t i = 0; i < rows.size(); ++i) {
       samples.push_back(sample_of[static_cast<size_t>(rows[i])]);
       same = same && rows[i] == static_cast<int32_t>(i);
     }
     // Beams of one sample look at the same source: as long as no row changes its sample, only the past moves.
-    if (!same && samples == sample_of) state.decoder.select_past(parents);
-    if (!same && samples != sample_of) state = state.select(parents);
+    if (!same && samples == sample_of) state.decoder.select_past(beams);
+    if (!same && samples != sample_of) state = state.select(beams);
     sample_of = samples;
     return step(tokens.to(source.device()), state);
   });

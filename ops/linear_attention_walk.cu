@@ -7,8 +7,8 @@ namespace {
 
 constexpr size_t kMostShared = 64 * 1024;  // of the smallest device, sm_75
 
-/// kSide x kSide threads, chunks of kRows rows, tiles of kColumns columns. X lies in shared memory, or, where it is too
-/// large for that, in global memory.
+/// kSide x kSide threads, chunks of kRows rows, tiles of kColumns columns. X and what lies beside it are in shared
+/// memory, or, where that is too small, in global memory.
 template <int kSide_, int kRows_, int kColumns_, bool kShared_>
 struct Form {
   static constexpr int kSide = kSide_, kThreads = kSide * kSide, kRows = kRows_, kColumns = kColumns_;
@@ -22,8 +22,10 @@ struct Form {
     return w.cut.count * tiles(w.b.width);
   }
   static int64_t shared(int64_t depth) {  // numbers
-    return kRows * (kLd + kColumns) + 6 * kRows + kColumns + depth + (kShared ? depth * kColumns : 0);
+    return kRows * (kLd + kColumns) + 6 * kRows + (kShared ? large(depth) : 0);
   }
+  /// X, with the row or the column beside it.
+  LINNET_FN static int64_t large(int64_t depth) { return depth * kColumns + kColumns + depth; }
 };
 
 /// A block's part of a walk. Barriers stand behind what is written to shared memory, and before it is written again.
@@ -56,8 +58,8 @@ struct Walker {
     e_a = by_c + kRows;
     e_c = e_a + kRows;
     d = e_c + kRows;
-    beside = d + kRows;  // [kColumns]: X's one row more; or [depth]: its one column more
-    x = Form::kShared ? beside + kColumns + depth : large;  // [depth][kColumns]
+    x = Form::kShared ? d + kRows : large;  // [depth][kColumns]
+    beside = x + depth * kColumns;          // [kColumns]: X's one row more; or [depth]: its one column more
   }
 
   __device__ void load_state(const T* state) const {
@@ -231,7 +233,7 @@ void run_walk(const Walks<T>& all, int64_t widest) {
   int64_t blocks = 0;
   for (int i = 0; i < all.count; ++i) blocks += Form::blocks(all.walk[i]);
   const int64_t number = all.batch * all.heads * blocks, depth = Form::depth(widest);
-  const int64_t large_step = Form::kShared ? 0 : depth * Form::kColumns;
+  const int64_t large_step = Form::kShared ? 0 : Form::large(depth);
   Scratch<T> large(number * large_step);
   static const bool allowed = (allow_shared(walk_kernel<Form, T>, kMostShared), true);
   static_cast<void>(allowed);

@@ -131,7 +131,7 @@ struct Problem {
 template <class T>
 using LargeTile = Tile<T, 16, 2, sizeof(T) == 4 ? 4 : 2>;
 template <class T>
-using SmallTile = Tile<T, 2, 2, 2>;
+using SmallTile = Tile<T, 2, 1, 2>;
 
 const uint8_t* mask(const Tensor& steps) { return steps.defined() ? steps.data<uint8_t>() : nullptr; }
 

@@ -29,7 +29,7 @@ endif()
 # linnet_add_cuda_test(name program files settings...)
 function(linnet_add_cuda_test name program files)
   add_test(NAME ${name} COMMAND ${program} --source-file=${files} --no-intro=true)
-  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "every case skipped" SKIP_RETURN_CODE 77 TIMEOUT 300
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "every case skipped" SKIP_RETURN_CODE 77
     ENVIRONMENT "LINNET_DEVICE=cuda;OMP_NUM_THREADS=1;${settings};${ARGN}")
 endfunction()
 

@@ -1,7 +1,7 @@
 # language_model on a small text: it trains, keeps the best, is measured, writes, and is a function of its flags.
 source "$(dirname "$0")/common.sh"
 source "$(dirname "$0")/language_model_data.sh"
-keys='attention best_step bits_per_character held_out_characters parameters peak_bytes seconds seed steps threads
+keys='attention best_step bits_per_character device held_out_characters parameters peak_bytes seconds seed steps threads
 tokens_per_second'
 
 for which in 'linear 0' 'softmax 0' 'linear 60'; do

@@ -1,6 +1,6 @@
 # copy_task trains a few steps, writes its files, and is a function of its flags.
 source "$(dirname "$0")/common.sh"
-keys='accuracy attention loss peak_bytes seconds seed steps threads tokens_per_second'
+keys='accuracy attention device loss peak_bytes seconds seed steps threads tokens_per_second'
 
 for kind in linear softmax 'local --window 8' 'linear --feature-map favor'; do
   attention=${kind// /_}

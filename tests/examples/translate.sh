@@ -1,7 +1,7 @@
 # translate on a language of its own: it trains, keeps the best, translates, and is a function of its flags.
 source "$(dirname "$0")/common.sh"
 source "$(dirname "$0")/translate_data.sh"
-keys='attention beams best_epoch epochs parameters peak_bytes seconds seed steps test_bleu test_bleu_greedy threads
+keys='attention beams best_epoch device epochs parameters peak_bytes seconds seed steps test_bleu test_bleu_greedy threads
 tokens_per_second validation_bleu'
 
 for attention in linear softmax; do

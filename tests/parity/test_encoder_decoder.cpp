@@ -65,9 +65,10 @@ void check_model(const std::string& file) {
 
   const KeyMask keys = KeyMask::lengths(reference.get("lengths"));
   Tape tape;
-  const Variable logits = net(reference.get("source"), &keys, reference.get("target"));
+  const Variable logits =
+      net(reference.get("source").to(default_device()), &keys, reference.get("target").to(default_device()));
   check_agree("logits", logits.value(), reference.get("logits"));
-  const Variable loss = cross_entropy(logits, reference.get("labels"), {.ignore_index = -1});
+  const Variable loss = cross_entropy(logits, reference.get("labels").to(default_device()), {.ignore_index = -1});
   check_agree("loss", loss.value(), reference.get("loss"));
   tape.backward(loss);
 

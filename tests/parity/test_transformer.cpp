@@ -26,9 +26,9 @@ void check_model(const std::string& file) {
   net.load_state_dict(reference.part("weights"));
 
   Tape tape;
-  const Variable logits = net(reference.get("tokens"));
+  const Variable logits = net(reference.get("tokens").to(default_device()));
   check_agree("logits", logits.value(), reference.get("logits"));
-  const Variable loss = cross_entropy(logits, reference.get("targets"), {.ignore_index = -1});
+  const Variable loss = cross_entropy(logits, reference.get("targets").to(default_device()), {.ignore_index = -1});
   check_agree("loss", loss.value(), reference.get("loss"));
   tape.backward(loss);
 
