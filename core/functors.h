@@ -55,6 +55,9 @@ enum class BinaryOp { LINNET_BINARY_OPS(LINNET_ROW) count };
 enum class CompareOp { LINNET_COMPARE_OPS(LINNET_ROW) count };
 #undef LINNET_ROW
 
+/// What the slope of a unary op reads beside dy.
+enum class Needs { nothing, input, output };
+
 inline constexpr int kUnaryCount = static_cast<int>(UnaryOp::count);
 inline constexpr int kBinaryCount = static_cast<int>(BinaryOp::count);
 inline constexpr int kCompareCount = static_cast<int>(CompareOp::count);

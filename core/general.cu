@@ -7,8 +7,6 @@
 namespace linnet::cuda {
 namespace {
 
-enum class Needs { nothing, input, output };
-
 template <class T, template <class> class F>
 void unary(int64_t n, const T* x, T* y, T p, T q) {
   const F<T> op{{p, q}};
@@ -61,10 +59,6 @@ void where(const BroadcastLoop& loop, const uint8_t* mask, const T* a, const T* 
 }
 
 template <class T>
-void fill(int64_t n, T value, T* y) {
-  each(n, [=] __device__(int64_t i) { y[i] = value; });
-}
-template <class T>
 void accumulate(int64_t n, const T* x, T* y) {
   map(
       n, y, [=] __device__(T more, T sum) { return sum + more; }, x, static_cast<const T*>(y));
@@ -82,47 +76,14 @@ void scale(int64_t n, T a, T* y) {
       n, y, [=] __device__(T value) { return a * value; }, static_cast<const T*>(y));
 }
 
-template <class T>
-constexpr GeneralKernels<T> general_table() {
-#define LINNET_ROW(Functor, ...) unary<T, Functor>,
-#define LINNET_SLOPE_ROW(Functor, name, needs) unary_slope<T, Functor, Needs::needs>,
-#define LINNET_BINARY_ROW(Functor, name) binary<T, Functor>,
-#define LINNET_BINARY_A_ROW(Functor, name) binary_slope_a<T, Functor>,
-#define LINNET_BINARY_B_ROW(Functor, name) binary_slope_b<T, Functor>,
-#define LINNET_COMPARE_ROW(Functor, name) compare<T, Functor>,
-  return {{LINNET_UNARY_OPS(LINNET_ROW)},
-          {LINNET_UNARY_OPS(LINNET_SLOPE_ROW)},
-          {LINNET_BINARY_OPS(LINNET_BINARY_ROW)},
-          {LINNET_BINARY_OPS(LINNET_BINARY_A_ROW)},
-          {LINNET_BINARY_OPS(LINNET_BINARY_B_ROW)},
-          {LINNET_COMPARE_OPS(LINNET_COMPARE_ROW)},
-          where<T>,
-          fill<T>,
-          accumulate<T>,
-          accumulate_rows<T>,
-          scale<T>,
-          permute<T>,
-          sum<T>,
-          max<T>,
-          min<T>,
-          argmax<T>,
-          sum_of_squares<T>,
-          all_finite<T>,
-          gather_rows<T>,
-          scatter_add_rows<T>,
-          gemm<T>,
-          gemm_batched<T>};
-#undef LINNET_ROW
-#undef LINNET_SLOPE_ROW
-#undef LINNET_BINARY_ROW
-#undef LINNET_BINARY_A_ROW
-#undef LINNET_BINARY_B_ROW
-#undef LINNET_COMPARE_ROW
-}
-
 }  // namespace
+}  // namespace linnet::cuda
 
-extern const GeneralF32 general_f32 = general_table<float>();
-extern const GeneralF64 general_f64 = general_table<double>();
+#include "linnet/core/general_table.h"
+
+namespace linnet::cuda {
+
+extern const GeneralF32 general_f32 = general_table<float>(gemm<float>, gemm_batched<float>);
+extern const GeneralF64 general_f64 = general_table<double>(gemm<double>, gemm_batched<double>);
 
 }  // namespace linnet::cuda

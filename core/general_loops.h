@@ -6,8 +6,6 @@
 namespace linnet::LINNET_LEVEL {
 namespace {
 
-enum class Needs { nothing, input, output };
-
 template <class T, template <class> class F>
 void unary(int64_t n, const T* __restrict x, T* __restrict y, T p, T q) {
   F<T> op{{p, q}};
@@ -102,10 +100,6 @@ void where(const BroadcastLoop& loop, const uint8_t* mask, const T* a, const T* 
   });
 }
 
-template <class T>
-void fill(int64_t n, T value, T* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = value;
-}
 template <class T>
 void accumulate(int64_t n, const T* __restrict x, T* __restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += x[i];
@@ -251,42 +245,7 @@ void scatter_add_rows(int64_t n, int64_t width, const int32_t* index, const T* y
   }
 }
 
-template <class T>
-constexpr GeneralKernels<T> general_table(decltype(GeneralKernels<T>::gemm) gemm) {
-#define LINNET_ROW(Functor, ...) unary<T, Functor>,
-#define LINNET_SLOPE_ROW(Functor, name, needs) unary_slope<T, Functor, Needs::needs>,
-#define LINNET_BINARY_ROW(Functor, name) binary<T, Functor>,
-#define LINNET_BINARY_A_ROW(Functor, name) binary_slope_a<T, Functor>,
-#define LINNET_BINARY_B_ROW(Functor, name) binary_slope_b<T, Functor>,
-#define LINNET_COMPARE_ROW(Functor, name) compare<T, Functor>,
-  return {{LINNET_UNARY_OPS(LINNET_ROW)},
-          {LINNET_UNARY_OPS(LINNET_SLOPE_ROW)},
-          {LINNET_BINARY_OPS(LINNET_BINARY_ROW)},
-          {LINNET_BINARY_OPS(LINNET_BINARY_A_ROW)},
-          {LINNET_BINARY_OPS(LINNET_BINARY_B_ROW)},
-          {LINNET_COMPARE_OPS(LINNET_COMPARE_ROW)},
-          where<T>,
-          fill<T>,
-          accumulate<T>,
-          accumulate_rows<T>,
-          scale<T>,
-          permute<T>,
-          sum<T>,
-          max<T>,
-          min<T>,
-          argmax<T>,
-          sum_of_squares<T>,
-          all_finite<T>,
-          gather_rows<T>,
-          scatter_add_rows<T>,
-          gemm};
-#undef LINNET_ROW
-#undef LINNET_SLOPE_ROW
-#undef LINNET_BINARY_ROW
-#undef LINNET_BINARY_A_ROW
-#undef LINNET_BINARY_B_ROW
-#undef LINNET_COMPARE_ROW
-}
-
 }  // namespace
 }  // namespace linnet::LINNET_LEVEL
+
+#include "linnet/core/general_table.h"

@@ -36,7 +36,6 @@ struct GeneralKernels {
   void (*compare[kCompareCount])(const BroadcastLoop& loop, const T* a, const T* b, uint8_t* y);
   void (*where)(const BroadcastLoop& loop, const uint8_t* mask, const T* a, const T* b, T* y);
 
-  void (*fill)(int64_t n, T value, T* y);
   void (*accumulate)(int64_t n, const T* x, T* y);  // y += x
   // The same for rows of `width` that lie a step apart, 0 where they repeat.
   void (*accumulate_rows)(int64_t rows, int64_t width, const T* x, int64_t x_step, T* y, int64_t y_step);

@@ -21,50 +21,35 @@
 
 namespace linnet::LINNET_LEVEL {
 
-#ifdef LINNET_CUDA_MATH
-LINNET_FN inline double exp(double x) { return ::exp(x); }
-LINNET_FN inline double exp_nonpositive(double x) { return ::exp(x); }
-LINNET_FN inline double expm1(double x) { return ::expm1(x); }
-LINNET_FN inline double log(double x) { return ::log(x); }
-LINNET_FN inline double log1p(double x) { return ::log1p(x); }
-LINNET_FN inline double tanh(double x) { return ::tanh(x); }
-LINNET_FN inline double erf(double x) { return ::erf(x); }
-LINNET_FN inline double pow(double x, double y) { return ::pow(x, y); }
-LINNET_FN inline double sqrt(double x) { return ::sqrt(x); }
-LINNET_FN inline double abs(double x) { return ::fabs(x); }
-LINNET_FN inline float exp(float x) { return ::expf(x); }
-LINNET_FN inline float exp_nonpositive(float x) { return ::expf(x); }
-LINNET_FN inline float expm1(float x) { return ::expm1f(x); }
-LINNET_FN inline float log(float x) { return ::logf(x); }
-LINNET_FN inline float log1p(float x) { return ::log1pf(x); }
-LINNET_FN inline float tanh(float x) { return ::tanhf(x); }
-LINNET_FN inline float erf(float x) { return ::erff(x); }
-LINNET_FN inline float pow(float x, float y) { return ::powf(x, y); }
-LINNET_FN inline float sqrt(float x) { return ::sqrtf(x); }
-LINNET_FN inline float abs(float x) { return ::fabsf(x); }
+#ifdef LINNET_CUDA_MATH  // CUDA's functions have libm's names
+#define LINNET_LIBM
+#define LINNET_LIB(name) ::name
 #else
-inline double exp(double x) { return __builtin_exp(x); }
-inline double exp_nonpositive(double x) { return __builtin_exp(x); }
-inline double expm1(double x) { return __builtin_expm1(x); }
-inline double log(double x) { return __builtin_log(x); }
-inline double log1p(double x) { return __builtin_log1p(x); }
-inline double tanh(double x) { return __builtin_tanh(x); }
-inline double erf(double x) { return __builtin_erf(x); }
-inline double pow(double x, double y) { return __builtin_pow(x, y); }
-inline double sqrt(double x) { return __builtin_sqrt(x); }
-inline double abs(double x) { return __builtin_fabs(x); }
-inline float pow(float x, float y) { return __builtin_powf(x, y); }
-inline float sqrt(float x) { return __builtin_sqrtf(x); }
-inline float abs(float x) { return __builtin_fabsf(x); }
+#define LINNET_LIB(name) __builtin_##name
+#endif
+
+LINNET_FN inline double exp(double x) { return LINNET_LIB(exp)(x); }
+LINNET_FN inline double exp_nonpositive(double x) { return LINNET_LIB(exp)(x); }
+LINNET_FN inline double expm1(double x) { return LINNET_LIB(expm1)(x); }
+LINNET_FN inline double log(double x) { return LINNET_LIB(log)(x); }
+LINNET_FN inline double log1p(double x) { return LINNET_LIB(log1p)(x); }
+LINNET_FN inline double tanh(double x) { return LINNET_LIB(tanh)(x); }
+LINNET_FN inline double erf(double x) { return LINNET_LIB(erf)(x); }
+LINNET_FN inline double pow(double x, double y) { return LINNET_LIB(pow)(x, y); }
+LINNET_FN inline double sqrt(double x) { return LINNET_LIB(sqrt)(x); }
+LINNET_FN inline double abs(double x) { return LINNET_LIB(fabs)(x); }
+LINNET_FN inline float pow(float x, float y) { return LINNET_LIB(powf)(x, y); }
+LINNET_FN inline float sqrt(float x) { return LINNET_LIB(sqrtf)(x); }
+LINNET_FN inline float abs(float x) { return LINNET_LIB(fabsf)(x); }
 
 #ifdef LINNET_LIBM
-inline float exp(float x) { return __builtin_expf(x); }
-inline float exp_nonpositive(float x) { return __builtin_expf(x); }
-inline float expm1(float x) { return __builtin_expm1f(x); }
-inline float log(float x) { return __builtin_logf(x); }
-inline float log1p(float x) { return __builtin_log1pf(x); }
-inline float tanh(float x) { return __builtin_tanhf(x); }
-inline float erf(float x) { return __builtin_erff(x); }
+LINNET_FN inline float exp(float x) { return LINNET_LIB(expf)(x); }
+LINNET_FN inline float exp_nonpositive(float x) { return LINNET_LIB(expf)(x); }
+LINNET_FN inline float expm1(float x) { return LINNET_LIB(expm1f)(x); }
+LINNET_FN inline float log(float x) { return LINNET_LIB(logf)(x); }
+LINNET_FN inline float log1p(float x) { return LINNET_LIB(log1pf)(x); }
+LINNET_FN inline float tanh(float x) { return LINNET_LIB(tanhf)(x); }
+LINNET_FN inline float erf(float x) { return LINNET_LIB(erff)(x); }
 #else
 
 LINNET_INLINE uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
@@ -209,8 +194,8 @@ LINNET_INLINE float erf(float x) {
   float inner = q * t + t;
   return __builtin_copysignf(t > 1.1f ? outer : inner, x);
 }
-#endif  // LINNET_LIBM
-#endif  // LINNET_CUDA_MATH
+#endif
+#undef LINNET_LIB
 
 /// 1 / (1 + e^-x), from e = e^-|x| so that nothing overflows: 1 - e / (1 + e), or e - e e / (1 + e) for x < 0, where
 /// the quotient's error counts for little.

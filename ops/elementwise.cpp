@@ -7,8 +7,6 @@ namespace linnet {
 
 namespace {
 
-enum class Needs { nothing, input, output };
-
 struct Row {
   const char* name;
   Needs needs;
