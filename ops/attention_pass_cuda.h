@@ -2,6 +2,7 @@
 // where rows lie and what becomes of a result is the problem's. Private to .cu files.
 #pragma once
 #include "linnet/core/math.h"
+#include "linnet/ops/attention_shapes.h"
 #include "linnet/ops/attention_tile_cuda.h"
 
 namespace linnet::cuda {
@@ -14,12 +15,28 @@ constexpr bool owns_queries(Pass pass) { return pass != Pass::dk && pass != Pass
 constexpr bool needs_deltas(Pass pass) { return pass == Pass::dq || pass == Pass::dk; }
 constexpr bool needs_slopes(Pass pass) { return needs_deltas(pass) || pass == Pass::delta; }
 
+/// lse of a row that no key counts for.
+template <class T>
+constexpr T kNoKey = -static_cast<T>(__builtin_inf());
+
+/// A mask's bytes, or null: all take part.
+inline const uint8_t* mask_of(const Tensor& steps) { return steps.defined() ? steps.data<uint8_t>() : nullptr; }
+
 /// Rows of one head.
 template <class T>
 struct HeadRows {
   T* first;
   int64_t step;
   LINNET_FN T* at(int64_t t) const { return first + t * step; }
+};
+/// Of every head of a call.
+template <class T>
+struct CallRows {
+  T* all = nullptr;
+  RowLayout layout;
+  LINNET_FN HeadRows<T> of(int64_t b, int64_t h) const {
+    return {all + layout.offset + b * layout.batch + h * layout.head, layout.row};
+  }
 };
 /// Those of a tile, and null for what does not count.
 template <class T>
@@ -65,7 +82,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2 * kThreads / Tile::kThreads)
   const int32_t* const own_step = own_at + y;  // of row i: own_step[i * kDown]
   T sum[kR][kGroups] = {}, max[kR], total[kR], lse[kR] = {}, delta[kR] = {};
   UNROLL for (int i = 0; i < kR; ++i) {
-    max[i] = -static_cast<T>(__builtin_inf());
+    max[i] = kNoKey<T>;
     total[i] = 0;
     if (own_step[i * Tile::kDown] < 0) continue;
     if constexpr (pass == Pass::out) {
@@ -119,7 +136,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2 * kThreads / Tile::kThreads)
           if (allowed[i][j] && s[i][j] > top) top = s[i][j];
         }
         top = over_row(top, Larger());
-        const T shrink = max[i] == -static_cast<T>(__builtin_inf()) ? T(0) : exp_nonpositive(max[i] - top);
+        const T shrink = max[i] == kNoKey<T> ? T(0) : exp_nonpositive(max[i] - top);
         max[i] = top;
         total[i] *= shrink;  // each thread's own columns'
         UNROLL for (int j = 0; j < kC; ++j) {
@@ -157,6 +174,20 @@ __global__ void __launch_bounds__(Tile::kThreads, 2 * kThreads / Tile::kThreads)
       if (column < width) block.put(own_step[i * Tile::kDown], column, sum[i][j], total[i]);
     }
   }
+}
+
+/// delta = g . o of rows (batch, time, heads), kAcross threads a row, to delta[place(row)]; 0 where lse[place(row)]
+/// says that there is no key.
+template <class T, class Place>
+void make_deltas(int64_t rows, int64_t width, const T* g, const T* o, const T* lse, T* delta, Place place) {
+  each((rows + 1) / 2 * kWarp, [=] __device__(int64_t i) {
+    const int64_t row = i / kAcross, begin = i % kAcross;
+    const bool counts = row < rows && lse[place(row)] != kNoKey<T>;
+    T sum = 0;
+    for (int64_t m = begin; counts && m < width; m += kAcross) sum += g[row * width + m] * o[row * width + m];
+    sum = over_row(sum, Sum());
+    if (row < rows && begin == 0) delta[place(row)] = sum;
+  });
 }
 
 /// The kernels of a pass for `blocks` blocks and results of `width` columns, kMostColumns a launch at

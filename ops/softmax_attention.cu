@@ -9,15 +9,6 @@ namespace {
 using softmax_attention_run::Call;
 using softmax_attention_run::Inputs;
 
-/// Rows of q, k, v, .. of a whole call.
-template <class T>
-struct CallRows {
-  T* all = nullptr;
-  RowLayout layout;
-  LINNET_FN HeadRows<T> of(int64_t b, int64_t h) const {
-    return {all + layout.offset + b * layout.batch + h * layout.head, layout.row};
-  }
-};
 template <class T>
 CallRows<const T> rows(const Tensor& x, const RowLayout& layout) {
   return {x.data<T>(), layout};
@@ -57,7 +48,7 @@ struct Problem {
     __device__ int32_t step(const Side<T>& side, int64_t t) const {
       const int32_t at = static_cast<int32_t>(t);
       if (side.mask && !side.mask[b * side.steps + t]) return ~at;
-      return side.lse && side.lse[query(t)] == -static_cast<T>(__builtin_inf()) ? ~at : at;
+      return side.lse && side.lse[query(t)] == kNoKey<T> ? ~at : at;
     }
     __device__ int32_t own_step(int64_t t) const { return step(problem.own, t); }
     __device__ int32_t other_step(int64_t t) const { return step(problem.other, t); }
@@ -79,8 +70,7 @@ struct Problem {
         row[column] = sum;
     }
     __device__ void end(int32_t at, T max, T total) const {
-      if (problem.last_launch)
-        problem.lse_to[query(at < 0 ? ~at : at)] = total == T(0) ? -static_cast<T>(__builtin_inf()) : max + log(total);
+      if (problem.last_launch) problem.lse_to[query(at < 0 ? ~at : at)] = total == T(0) ? kNoKey<T> : max + log(total);
     }
   };
 
@@ -132,9 +122,8 @@ void run(const Call& call, Problem<T, pass> problem, const RowLayout& layout, Te
 template <class T, Pass pass>
 Problem<T, pass> make_problem(const Call& call, const Inputs& x) {
   const AttentionSizes& n = call.sizes;
-  const auto mask = [](const Tensor& steps) { return steps.defined() ? steps.data<uint8_t>() : nullptr; };
-  const Side<T> queries{rows<T>(x.q, call.q), {}, n.queries, mask(x.queries), nullptr},
-      keys{rows<T>(x.k, call.k), rows<T>(x.v, call.v), n.keys, mask(x.keys), nullptr};
+  const Side<T> queries{rows<T>(x.q, call.q), {}, n.queries, mask_of(x.queries), nullptr},
+      keys{rows<T>(x.k, call.k), rows<T>(x.v, call.v), n.keys, mask_of(x.keys), nullptr};
   constexpr bool own = owns_queries(pass);
   return {.heads = n.heads,
           .dim = n.dim,
@@ -149,7 +138,7 @@ Problem<T, pass> make_problem(const Call& call, const Inputs& x) {
           .scale = static_cast<T>(call.scale),
           .before = own ? call.band.before : call.band.after,
           .after = own ? call.band.after : call.band.before,
-          .pairs = mask(x.pairs),
+          .pairs = mask_of(x.pairs),
           .own_pairs = own ? n.keys : 1,
           .other_pairs = own ? 1 : n.keys};
 }
@@ -161,26 +150,14 @@ void run_forward(const Call& call, const Inputs& x, Tensor& out, Tensor& lse) {
   run(call, problem, rows_of(call.out_shape()), out);
 }
 
-/// delta = g . o for each row (batch, queries, heads), kAcross threads a row; 0 where lse says that there is no key.
-template <class T>
-void run_deltas(int64_t n, int64_t width, const T* g, const T* o, const T* lse, T* delta) {
-  each((n + 1) / 2 * kWarp, [=] __device__(int64_t i) {
-    const int64_t row = i / kAcross, begin = i % kAcross;
-    const bool counts = row < n && lse[row] != -static_cast<T>(__builtin_inf());
-    T sum = 0;
-    for (int64_t m = begin; counts && m < width; m += kAcross) sum += g[row * width + m] * o[row * width + m];
-    sum = over_row(sum, Sum());
-    if (row < n && begin == 0) delta[row] = sum;
-  });
-}
-
 template <class T>
 void run_backward(const Call& call, const Inputs& x, const Tensor& out, const Tensor& lse, const Tensor& dy, Tensor& dq,
                   Tensor& dk, Tensor& dv) {
   const AttentionSizes& n = call.sizes;
   const CallRows<const T> g = rows<T>(dy, rows_of(call.out_shape()));
   Scratch<T> deltas(lse.numel());
-  run_deltas(lse.numel(), n.value_dim, g.all, out.data<T>(), lse.data<T>(), deltas.data());
+  make_deltas(lse.numel(), n.value_dim, g.all, out.data<T>(), lse.data<T>(), deltas.data(),
+              [] __device__(int64_t row) { return row; });
   const auto pass = [&]<Pass which>(std::integral_constant<Pass, which>, const RowLayout& layout, Tensor& to) {
     Problem<T, which> problem = make_problem<T, which>(call, x);
     Side<T>& queries = owns_queries(which) ? problem.own : problem.other;
