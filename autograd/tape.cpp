@@ -122,6 +122,7 @@ void TapeState::backward(const std::vector<Variable>& outputs, std::vector<Tenso
         s.node >= 0 && s.tape == id,
         "backward: the loss was not recorded on this tape; compute it while the tape is in scope, from parameters "
         "that require a gradient");
+    check_same_device("backward", outputs[i].value(), seeds[i]);
     LINNET_CHECK(seeds[i].shape() == outputs[i].shape() && seeds[i].dtype() == outputs[i].dtype(), "backward: seed ",
                  seeds[i].dtype(), " ", seeds[i].shape(), " for an output ", outputs[i].dtype(), " ",
                  outputs[i].shape());

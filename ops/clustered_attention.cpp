@@ -37,11 +37,12 @@ Tensor read_groups(const char* op, const Call& call, const ClusteredAttentionOpt
     const Shape planes{n.dim + 1, options.bits};
     const auto drawn = [&] {
       Generator& generator = options.generator ? *options.generator : default_generator();
-      return draw_planes(n.dim, options.bits, x.q.dtype(), generator);
+      return draw_planes(options.bits, x.q, generator);
     };
     const Tensor used = options.planes ? *options.planes : drawn();
     LINNET_CHECK(used.defined() && used.shape() == planes && used.dtype() == x.q.dtype(), op, ": planes ", used.shape(),
                  " ", used.dtype(), " are not ", x.q.dtype(), " (dim + 1, bits) = ", planes);
+    check_same_device(op, x.q, used);
     return find_clusters(x.q, call.q, n,
                          {.clusters = call.clusters, .bits = options.bits, .iterations = options.iterations}, used,
                          x.queries);
@@ -58,7 +59,8 @@ Tensor read_groups(const char* op, const Call& call, const ClusteredAttentionOpt
     LINNET_CHECK(groups[i] >= 0 && groups[i] < call.clusters, op, ": group ", groups[i], " of query ", step % n.queries,
                  " of sample ", step / n.queries, ", but there are ", call.clusters, " clusters");
   }
-  return options.groups->to(x.q.device());
+  check_same_device(op, x.q, *options.groups);
+  return *options.groups;
 }
 
 /// The op on the tape; `inputs` are q, k and v, or one projection of the three.

@@ -38,8 +38,8 @@ struct Found {
 };
 
 void check_sizes(const char* op, const QueryClusterOptions& options);
-/// Of (dim + 1, bits), standard normal.
-Tensor draw_planes(int64_t dim, int64_t bits, Dtype dtype, Generator& generator);
+/// (dim + 1, bits) for rows like those of q, standard normal.
+Tensor draw_planes(int64_t bits, const Tensor& q, Generator& generator);
 /// See query_clusters; `queries` is u8 (batch, time) or undefined.
 Tensor find_clusters(const Tensor& q, const RowLayout& rows, const AttentionSizes& sizes,
                      const QueryClusterOptions& options, const Tensor& planes, const Tensor& queries);

@@ -48,20 +48,22 @@ Tensor read_hashes(const char* op, const Call& call, const LshAttentionOptions& 
     check_buckets(op, options.buckets, options.rounds);
     if (!options.rotations) {
       Generator& generator = options.generator ? *options.generator : default_generator();
-      return hash_rows(k, call.k, n, draw_rotations(n.dim, options.buckets, options.rounds, k.dtype(), generator));
+      return hash_rows(k, call.k, n, draw_rotations(options.buckets, options.rounds, k, generator));
     }
     const Tensor& given = *options.rotations;
     const Shape rotations{n.dim, options.rounds, options.buckets / 2};
     LINNET_CHECK(given.defined() && given.shape() == rotations && given.dtype() == k.dtype(), op, ": rotations ",
                  given.shape(), " ", given.dtype(), " are not ", k.dtype(),
                  " (dim, rounds, buckets / 2) = ", rotations);
+    check_same_device(op, k, given);
     return hash_rows(k, call.k, n, given);
   }
   const Shape wanted{n.batch, n.keys, n.heads, call.rounds};
   LINNET_CHECK(options.hashes->defined() && options.hashes->shape() == wanted && options.hashes->dtype() == Dtype::i32,
                op, ": hashes ", options.hashes->shape(), " ", options.hashes->dtype(),
                " are not i32 (batch, time, heads, rounds) = ", wanted);
-  return options.hashes->to(k.device());
+  check_same_device(op, k, *options.hashes);
+  return *options.hashes;
 }
 
 /// The op on the tape. `inputs` are q, k and v; q and v in the shared form; or one projection of the three.

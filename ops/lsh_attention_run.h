@@ -38,8 +38,8 @@ struct Inputs {
 };
 
 void check_buckets(const char* op, int64_t buckets, int64_t rounds);
-/// Of (dim, rounds, buckets / 2), standard normal.
-Tensor draw_rotations(int64_t dim, int64_t buckets, int64_t rounds, Dtype dtype, Generator& generator);
+/// (dim, rounds, buckets / 2) for rows like those of x, standard normal.
+Tensor draw_rotations(int64_t buckets, int64_t rounds, const Tensor& x, Generator& generator);
 /// The hashes of the rows of x; see lsh_hashes.
 Tensor hash_rows(const Tensor& x, const RowLayout& rows, const AttentionSizes& sizes, const Tensor& rotations);
 

@@ -44,20 +44,19 @@ void run_hashes(const T* x, const RowLayout& rows, const AttentionSizes& n, int6
 
 }  // namespace
 
-Tensor draw_rotations(int64_t dim, int64_t buckets, int64_t rounds, Dtype dtype, Generator& generator) {
-  return generator.normal({dim, rounds, buckets / 2}, 0, 1, dtype);
+Tensor draw_rotations(int64_t buckets, int64_t rounds, const Tensor& x, Generator& generator) {
+  return generator.normal({x.size(-1), rounds, buckets / 2}, 0, 1, x.dtype(), x.device());
 }
 
 Tensor hash_rows(const Tensor& x, const RowLayout& rows, const AttentionSizes& n, const Tensor& rotations) {
   const int64_t rounds = rotations.size(1), half = rotations.size(2);
   Tensor hashes = Tensor::zeros({n.batch, n.queries, n.heads, rounds}, Dtype::i32, x.device());
-  const Tensor here = rotations.to(x.device());
   if (x.device() == Device::cuda) {
-    lsh_attention_calls.of(Device::cuda).hash_rows(x, rows, n, here, hashes);
+    lsh_attention_calls.of(Device::cuda).hash_rows(x, rows, n, rotations, hashes);
     return hashes;
   }
   with_float("lsh_attention", x.dtype(), [&]<class T>() {
-    run_hashes<T>(x.data<T>(), rows, n, half, rounds, here, hashes.mutable_data<int32_t>());
+    run_hashes<T>(x.data<T>(), rows, n, half, rounds, rotations, hashes.mutable_data<int32_t>());
   });
   return hashes;
 }
@@ -122,7 +121,7 @@ Tensor lsh_hashes(const Tensor& x, int64_t buckets, int64_t rounds, Generator& g
   lsh_attention_run::check_buckets(op, buckets, rounds);
   const AttentionSizes n{x.size(0), x.size(1), x.size(1), x.size(2), x.size(3), x.size(3)};
   return lsh_attention_run::hash_rows(x, rows_of(x.shape()), n,
-                                      lsh_attention_run::draw_rotations(n.dim, buckets, rounds, x.dtype(), generator));
+                                      lsh_attention_run::draw_rotations(buckets, rounds, x, generator));
 }
 
 }  // namespace linnet

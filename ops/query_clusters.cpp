@@ -97,17 +97,16 @@ void check_sizes(const char* op, const QueryClusterOptions& options) {
   LINNET_CHECK(options.iterations >= 1, op, ": ", options.iterations, " iterations given, 1 or more wanted");
 }
 
-Tensor draw_planes(int64_t dim, int64_t bits, Dtype dtype, Generator& generator) {
-  return generator.normal({dim + 1, bits}, 0, 1, dtype);
+Tensor draw_planes(int64_t bits, const Tensor& q, Generator& generator) {
+  return generator.normal({q.size(-1) + 1, bits}, 0, 1, q.dtype(), q.device());
 }
 
 Tensor find_clusters(const Tensor& q, const RowLayout& rows, const AttentionSizes& n,
                      const QueryClusterOptions& options, const Tensor& planes, const Tensor& queries) {
   if (q.device() == Device::cuda) throw_no_cuda();
   Tensor groups = Tensor::zeros({n.batch, n.queries, n.heads}, Dtype::i32, q.device());
-  const Tensor here = planes.to(q.device());
   with_float("clustered_attention", q.dtype(), [&]<class T>() {
-    run_clusters<T>(q.data<T>(), rows, n, options, here, queries, groups.mutable_data<int32_t>());
+    run_clusters<T>(q.data<T>(), rows, n, options, planes, queries, groups.mutable_data<int32_t>());
   });
   return groups;
 }
@@ -137,9 +136,8 @@ Tensor query_clusters(const Tensor& q, const QueryClusterOptions& options, Gener
   clustered_attention_run::check_sizes(op, options);
   const AttentionSizes n{q.size(0), q.size(1), q.size(1), q.size(2), q.size(3), q.size(3)};
   const Tensor mask = queries ? queries->steps(op, "query", n.batch, n.queries, q.device()) : Tensor();
-  return clustered_attention_run::find_clusters(
-      q, rows_of(q.shape()), n, options,
-      clustered_attention_run::draw_planes(n.dim, options.bits, q.dtype(), generator), mask);
+  return clustered_attention_run::find_clusters(q, rows_of(q.shape()), n, options,
+                                                clustered_attention_run::draw_planes(options.bits, q, generator), mask);
 }
 
 }  // namespace linnet

@@ -82,9 +82,21 @@ std::vector<Case> attentions() {
       {"local_attention", {q, q, v}, [](In x) { local_attention(x[0], x[1], x[2], {.window = 2}); }},
       {"efficient_attention", {q, q, v}, [](In x) { efficient_attention(x[0], x[1], x[2]); }},
       {"lsh_attention", {q, q, v}, [](In x) { lsh_attention(x[0], x[1], x[2], {.buckets = 2, .chunk = 2}); }},
+      {"lsh_attention",
+       {q, q, v, grid({8, 1, 1}, 0, Dtype::f32)},
+       [](In x) { lsh_attention(x[0], x[1], x[2], {.buckets = 2, .chunk = 2, .rotations = &x[3]}); }},
+      {"lsh_attention",
+       {q, q, v, Tensor::zeros({2, 4, 2, 1}, Dtype::i32)},
+       [](In x) { lsh_attention(x[0], x[1], x[2], {.buckets = 2, .chunk = 2, .hashes = &x[3]}); }},
       {"clustered_attention",
        {q, q, v},
        [](In x) { clustered_attention(x[0], x[1], x[2], {.clusters = 2, .bits = 4}); }},
+      {"clustered_attention",
+       {q, q, v, grid({9, 4}, 0, Dtype::f32)},
+       [](In x) { clustered_attention(x[0], x[1], x[2], {.clusters = 2, .bits = 4, .planes = &x[3]}); }},
+      {"clustered_attention",
+       {q, q, v, Tensor::zeros({2, 4, 2}, Dtype::i32)},
+       [](In x) { clustered_attention(x[0], x[1], x[2], {.clusters = 2, .groups = &x[3]}); }},
       {"linear_attention_with_state",
        {q, q, v, s, z},
        [](In x) {
@@ -106,8 +118,8 @@ std::string mixed_message(const std::string& op, const std::string& one, const s
 
 void check_refusals(const std::vector<Case>& cases) {
   for (const Case& each : cases) {
-    const bool is_of_the_cpu = each.op == "lsh_attention" || each.op == "clustered_attention";  // so far
-    if (!on_cuda() || !is_of_the_cpu) each.call(each.inputs);                                   // right as it stands
+    const bool is_of_the_cpu = each.op == "clustered_attention";  // so far
+    if (!on_cuda() || !is_of_the_cpu) each.call(each.inputs);     // right as it stands
     for (size_t i = 0; i < each.inputs.size(); ++i) {
       Tensors mixed = each.inputs;
       mixed[i] = mixed[i].to(other_than(mixed[i].device()));
@@ -128,6 +140,16 @@ TEST_CASE("an op with inputs on two devices is an Error that names it and both")
 TEST_CASE("so is an attention") {
   if (!cuda_available()) return;
   check_refusals(attentions());
+}
+
+TEST_CASE("so is a seed of the way back") {
+  if (!cuda_available()) return;
+  const Variable leaf = Variable::leaf(Tensor::zeros({2}));
+  Tape tape;
+  const Variable y = square(leaf);
+  const Device here = y.device(), other = other_than(here);
+  CHECK(message_of([&] { tape.backward(y, Tensor::zeros({2}, Dtype::f32, other)); }) ==
+        mixed_message("backward", name(here), name(other)));
 }
 
 TEST_CASE("an index out of range is an Error on a GPU, too, and what comes later works") {
