@@ -134,10 +134,9 @@ int main(int argc, char** argv) {
     if (app.count("--evaluate") || app.count("--copy")) return evaluate_or_copy(flags);
     if (app.count("--resume")) return resume(flags);
     const Settings settings = flags.settings();
-    if (!app.count("--out")) {
-      const std::string task = settings.is_masked() ? "runs/masked_copy_task-" : "runs/copy_task-";
-      flags.out = RunDirectory::unused(task + settings.attention + "-seed" + std::to_string(settings.seed));
-    }
+    if (!app.count("--out"))
+      flags.out = RunDirectory::unused(settings.is_masked() ? "masked_copy_task" : "copy_task", settings.attention,
+                                       settings.seed);
     return train(settings, nullptr,
                  [&] { return RunDirectory::create(flags.out, example::settings_to_json(settings)); });
   });

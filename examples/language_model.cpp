@@ -103,10 +103,7 @@ int main(int argc, char** argv) {
     if (app.count("--evaluate")) return evaluate(flags);
     if (app.count("--resume")) return resume(flags);
     const Settings settings = flags.settings();
-    if (!app.count("--out")) {
-      flags.out =
-          RunDirectory::unused("runs/language_model-" + settings.attention + "-seed" + std::to_string(settings.seed));
-    }
+    if (!app.count("--out")) flags.out = RunDirectory::unused("language_model", settings.attention, settings.seed);
     return train(settings, nullptr,
                  [&] { return RunDirectory::create(flags.out, example::settings_to_json(settings)); });
   });

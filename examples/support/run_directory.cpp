@@ -86,6 +86,10 @@ void RunDirectory::lock() {
                  "; wait for it to end, or give --out another folder");
 }
 
+std::string RunDirectory::unused(const std::string& program, const std::string& attention, int64_t seed) {
+  return unused("runs/" + program + "-" + attention + "-seed" + std::to_string(seed));
+}
+
 std::string RunDirectory::unused(const std::string& path) {
   std::error_code ignored;
   std::string candidate = path;

@@ -19,6 +19,8 @@ class RunDirectory {
   static bool holds_run(const std::string& path);
   /// `path`, or the first of path-2, path-3, ... that does not exist: a default that overwrites nothing.
   static std::string unused(const std::string& path);
+  /// The same of runs/PROGRAM-ATTENTION-seedSEED: where a run lies that names no folder.
+  static std::string unused(const std::string& program, const std::string& attention, int64_t seed);
 
   /// Keeps other programs from writing here while a copy of this object lives; throws Error where one does already.
   void lock();

@@ -51,10 +51,7 @@ Json settings_to_json(const S& settings) {
 template <class S>
 S settings_from_json(const Json& json, const std::string& file) {
   S settings;
-  each_setting(settings, [&](const char* name, auto& value, const char*) {
-    if (name != std::string_view("device") || json.contains(name))  // which the first runs did not have
-      read_setting(json, file, name, value);
-  });
+  each_setting(settings, [&](const char* name, auto& value, const char*) { read_setting(json, file, name, value); });
   naming(file, [&] { settings.check(); });
   return settings;
 }
