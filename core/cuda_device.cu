@@ -85,6 +85,8 @@ const char* find_fault() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   cudaGetLastError();
+  // Without a driver, CUDA says that the driver's version is insufficient.
+  if (error == cudaErrorInsufficientDriver) return "this machine has no GPU, or no driver or too old a one for it";
   if (error != cudaSuccess) return cudaGetErrorString(error);
   return count > 0 ? nullptr : "this machine has no GPU";
 }
