@@ -1,6 +1,6 @@
 # The tests on the cuda device: cuda/<file> on the emulated one (cuda_on_cpu), whatever CUDA the library has, and
-# cuda_order/<order>, those of kernels with the threads of each kernel in another order. Where the library has real CUDA
-# there is gpu/<file>, too; these count as skipped where there is no GPU.
+# cuda_<order or sanitizer>/<file>. Where the library has real CUDA there is gpu/<file>, too; these count as skipped where
+# there is no GPU.
 if(LINNET_CUDA_KIND STREQUAL "nvcc")
   set(library linnet_without_cuda)
 else()
@@ -54,29 +54,40 @@ endforeach()
 if(NOT LINNET_SANITIZE)
   add_test(NAME cuda_without_gpu COMMAND ${emulated_tests} --source-file=*core/test_cuda_device.cpp --no-intro=true)
   set_tests_properties(cuda_without_gpu PROPERTIES ENVIRONMENT "CUDA_ON_CPU_DEVICES=0")
-
-  # The tests of kernels, with the threads of each kernel in another order.
-  set(kernel_tests softmax layer_norm cross_entropy dropout embedding reduce shape_ops matmul elementwise
-    softmax_attention_cuda)
-  list(TRANSFORM kernel_tests REPLACE "(.+)" "*ops/test_\\1.cpp")
-  list(JOIN kernel_tests "," kernel_tests)
-  foreach(order reverse random)
-    linnet_add_cuda_test(cuda_order/${order} ${emulated_tests} ${kernel_tests} LINNET_CACHE=off CUDA_ON_CPU_ORDER=${order})
-  endforeach()
 endif()
 
-# And with the kernels under a sanitizer. The rest is as it was.
+# The tests of kernels once more: with their threads in another order, and compiled under a sanitizer, where the rest is as
+# it was. The thread sanitizer is slow: it gets the small ones.
+set(small_tests *ops/test_kernels_cuda.cpp *optim/test_clip.cpp *optim/test_update.cpp)
+set(kernel_tests ${small_tests} *ops/test_softmax.cpp *ops/test_layer_norm.cpp *ops/test_cross_entropy.cpp
+  *ops/test_dropout.cpp *ops/test_embedding.cpp *ops/test_reduce.cpp *ops/test_shape_ops.cpp *ops/test_matmul.cpp
+  *ops/test_elementwise.cpp *ops/test_linear_attention_cuda.cpp *ops/test_softmax_attention_cuda.cpp
+  *ops/test_lsh_attention_cuda.cpp)
+# linnet_add_kernel_tests(group program files settings...): one entry a file.
+function(linnet_add_kernel_tests group program files)
+  foreach(file IN LISTS files)
+    string(REGEX REPLACE "\\*[a-z]+/test_(.+)\\.cpp" "\\1" name ${file})
+    linnet_add_cuda_test(${group}/${name} ${program} ${file} LINNET_CACHE=off ${ARGN})
+  endforeach()
+endfunction()
+if(NOT LINNET_SANITIZE)
+  foreach(order reverse random)
+    linnet_add_kernel_tests(cuda_${order} ${emulated_tests} "${kernel_tests}" CUDA_ON_CPU_ORDER=${order})
+  endforeach()
+endif()
 if(NOT LINNET_CUDA_KIND STREQUAL "emulated")
   foreach(flavour IN LISTS CUDA_ON_CPU_FLAVOURS)
     linnet_emulate_cuda(linnet_emulated_cuda_${flavour})
     target_compile_options(linnet_emulated_cuda_${flavour} PRIVATE ${CUDA_ON_CPU_${flavour}_FLAGS})
     linnet_add_emulated_tests(linnet_tests_${flavour} linnet_emulated_cuda_${flavour})
     target_link_options(linnet_tests_${flavour} PRIVATE ${CUDA_ON_CPU_${flavour}_FLAGS})
-    set(files ${kernel_tests})
-    if(flavour STREQUAL thread)  # slow: of the others, run linnet_tests_thread by hand
-      set(files *ops/test_matmul.cpp)
-    endif()
-    linnet_add_cuda_test(cuda_${flavour}/kernels linnet_tests_${flavour} ${files} LINNET_CACHE=off
-      TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0)
   endforeach()
+  if("address" IN_LIST CUDA_ON_CPU_FLAVOURS)  # what is not instrumented may give memory back by another name
+    linnet_add_kernel_tests(cuda_address linnet_tests_address "${kernel_tests}"
+      ASAN_OPTIONS=allocator_may_return_null=1:alloc_dealloc_mismatch=0)
+  endif()
+  if("thread" IN_LIST CUDA_ON_CPU_FLAVOURS)
+    linnet_add_kernel_tests(cuda_thread linnet_tests_thread "${small_tests}"
+      TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0)
+  endif()
 endif()
