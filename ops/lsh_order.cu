@@ -77,7 +77,8 @@ LshOrder make_order(const lsh_attention_run::Call& call, const lsh_attention_run
     const int64_t t = i % time, r = i / time % rounds, h = i / time / rounds % heads, b = i / time / rounds / heads;
     hash[i] = given[((b * time + t) * heads + h) * rounds + r];
   });
-  const auto hidden = [=] __device__(int64_t i) { return keys && !keys[i / time / rounds / heads * time + i % time]; };
+  const int64_t of_sample = heads * rounds * time;
+  const auto hidden = [=] __device__(int64_t i) { return keys && !keys[i / of_sample * time + i % time]; };
   Tensor order;
   if (time <= kCounted) {
     order = numbers({n});
