@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "linnet/core/threads.h"
+#include "linnet/ops/clustered_attention_cuda.h"
 #include "linnet/ops/clustered_attention_head.h"
 
 namespace linnet::clustered_attention_run {
@@ -175,17 +176,21 @@ Tensor forward(const Call& call, const Inputs& x, Found& found) {
   const AttentionSizes& n = call.sizes;
   const Dtype dtype = x.q.dtype();
   const Device device = x.q.device();
-  if (device == Device::cuda) throw_no_cuda();
   Tensor out = Tensor::zeros(call.out_shape(), dtype, device);
   found.top = Tensor::zeros({n.batch, n.heads, call.clusters, call.topk}, Dtype::i32, device);
   if (!call.causal) found.cluster_lse = Tensor::zeros({n.batch, n.heads, call.clusters}, dtype, device);
   if (call.topk > 0) found.query_lse = Tensor::zeros({n.batch, n.heads, n.queries}, dtype, device);
-  with_float("clustered_attention", dtype, [&]<class T>() { run_forward<T>(call, x, out, found); });
+  if (device == Device::cuda)
+    clustered_attention_calls.of(device).forward(call, x, out, found);
+  else
+    with_float("clustered_attention", dtype, [&]<class T>() { run_forward<T>(call, x, out, found); });
   return out;
 }
 
 void backward(const Call& call, const Inputs& x, const Found& found, const Tensor& dy, Tensor dq, Tensor dk,
               Tensor dv) {
+  if (dy.device() == Device::cuda)
+    return clustered_attention_calls.of(Device::cuda).backward(call, x, found, dy, dq, dk, dv);
   with_float("clustered_attention", x.q.dtype(), [&]<class T>() { run_backward<T>(call, x, found, dy, dq, dk, dv); });
 }
 

@@ -3,7 +3,7 @@
 
 #include "linnet/core/kernels.h"
 #include "linnet/core/threads.h"
-#include "linnet/ops/clustered_attention_run.h"
+#include "linnet/ops/clustered_attention_cuda.h"
 #include "linnet/ops/packed_rows.h"
 #include "linnet/ops/softmax_attention_tile.h"
 
@@ -103,8 +103,11 @@ Tensor draw_planes(int64_t bits, const Tensor& q, Generator& generator) {
 
 Tensor find_clusters(const Tensor& q, const RowLayout& rows, const AttentionSizes& n,
                      const QueryClusterOptions& options, const Tensor& planes, const Tensor& queries) {
-  if (q.device() == Device::cuda) throw_no_cuda();
   Tensor groups = Tensor::zeros({n.batch, n.queries, n.heads}, Dtype::i32, q.device());
+  if (q.device() == Device::cuda) {
+    clustered_attention_calls.of(Device::cuda).find_clusters(q, rows, n, options, planes, queries, groups);
+    return groups;
+  }
   with_float("clustered_attention", q.dtype(), [&]<class T>() {
     run_clusters<T>(q.data<T>(), rows, n, options, planes, queries, groups.mutable_data<int32_t>());
   });
