@@ -243,6 +243,6 @@ TEST_CASE("an init that fails or fits not is named with its parameter; one that 
   nn::Linear a(root, "a", {.in = 3, .out = 3, .weight_init = same});
   nn::Linear b(root, "b", {.in = 3, .out = 3, .weight_init = same});
   a.weight.mutable_value().fill(7);
-  CHECK(b.weight.value().data<float>()[0] == 0);
-  CHECK(kept.data<float>()[0] == 0);
+  CHECK(b.weight.value().to_vector<float>()[0] == 0);
+  CHECK(kept.to_vector<float>()[0] == 0);
 }

@@ -164,6 +164,6 @@ TEST_CASE("values may come from the module's own memory") {
   exchanged.set("a.weight", b.weight.value());
   exchanged.set("b.weight", a.weight.value());
   root.load_state_dict(exchanged);
-  CHECK(a.weight.value().data<float>()[0] == 2);
-  CHECK(b.weight.value().data<float>()[0] == 1);
+  CHECK(a.weight.value().to_vector<float>()[0] == 2);
+  CHECK(b.weight.value().to_vector<float>()[0] == 1);
 }

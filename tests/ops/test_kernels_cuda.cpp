@@ -116,6 +116,15 @@ TEST_CASE("kernels on cuda: LSH attention, few steps and many") {
   }
 }
 
+TEST_CASE("kernels on cuda: clustered attention and its clusters") {
+  for (const int64_t topk : {0, 3}) {
+    check({{1, 9, 1, 4}, {1, 20, 1, 4}, {1, 20, 1, 3}}, [&](const Leaves& x, Device device) {
+      const Tensor planes = draw_on_cpu({5, 8}, 7).to(device);
+      return clustered_attention(x[0], x[1], x[2], {.clusters = 3, .topk = topk, .bits = 8, .planes = &planes});
+    });
+  }
+}
+
 TEST_CASE("kernels on cuda: features") {
   check({{40, 5}}, [](const Leaves& x, Device device) {
     const Tensor w = draw_on_cpu({3, 5}, 7).to(device);

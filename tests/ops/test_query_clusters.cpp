@@ -24,7 +24,8 @@ TEST_CASE("query_clusters puts queries that lie together together, and repeats i
   const Tensor groups = query_clusters(q, {.clusters = 10, .bits = 60}, generator);
   CHECK(groups.shape() == Shape{1, time, 1});
   CHECK(bit_equal(query_clusters(q, {.clusters = 10, .bits = 60}, same), groups));
-  const int32_t* group = groups.data<int32_t>();
+  const std::vector<int32_t> all = groups.to_vector<int32_t>();
+  const int32_t* group = all.data();
   for (int64_t s = 0; s < time; ++s) {
     CHECK((group[s] >= 0 && group[s] < 10));
     for (int64_t t = 0; t < time; ++t)
