@@ -28,6 +28,9 @@ namespace cuda {
 void find_query_clusters(const Tensor& q, const RowLayout& rows, const AttentionSizes& sizes,
                          const QueryClusterOptions& options, const Tensor& planes, const Tensor& queries,
                          Tensor& groups);
+void clustered_attention_backward(const clustered_attention_run::Call& call, const clustered_attention_run::Inputs& x,
+                                  const clustered_attention_run::Found& found, const Tensor& dy, Tensor& dq, Tensor& dk,
+                                  Tensor& dv);
 }  // namespace cuda
 #endif
 }  // namespace linnet

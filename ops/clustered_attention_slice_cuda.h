@@ -1,11 +1,13 @@
-// Some heads of a call of clustered attention on a GPU: what its kernels read, and the members of the clusters. Private
-// to .cu files.
+// Some heads of a call of clustered attention on a GPU: what its kernels read, the members of the clusters, and what
+// both ways begin with. Private to .cu files.
 #pragma once
 #include <algorithm>
 
+#include "linnet/core/general_cuda.h"
 #include "linnet/core/sort.h"
 #include "linnet/ops/attention_pass_cuda.h"
 #include "linnet/ops/clustered_attention_cuda.h"
+#include "linnet/ops/row_teams.h"
 
 namespace linnet::cuda {
 
@@ -87,6 +89,99 @@ class SliceMembers {
 
  private:
   Scratch<int32_t> members_, begins_;
+};
+
+/// y (count, times, width) = those rows side by side, 0 where a step does not count and is not to be read.
+template <class T>
+void pack_keys(const Slice<T>& slice, const CallRows<const T>& rows, int64_t width, T* y) {
+  const int64_t times = slice.n.keys;
+  each(slice.count * times * width, [=] __device__(int64_t i) {
+    const int64_t item = i / width / times, t = i / width % times;
+    y[i] = slice.key(item, t) ? slice.row(rows, item, t)[i % width] : T(0);
+  });
+}
+
+/// y (rows, width) = the sum of x over the members of each cluster, times `scale`, for the mean over how many they are.
+template <class T>
+void sum_members(const Slice<T>& slice, const CallRows<const T>& x, int64_t width, T scale, bool mean, T* y) {
+  each(slice.rows() * width, [=] __device__(int64_t i) {
+    const int64_t row = i / width, begin = slice.begin(row), end = slice.end(row);
+    T sum = 0;
+    for (int64_t at = begin; at < end; ++at)
+      sum += slice.row(x, row / slice.clusters, slice.members[at] % slice.n.queries)[i % width];
+    y[i] = begin == end ? T(0) : mean ? sum * (scale / static_cast<T>(end - begin)) : sum * scale;
+  });
+}
+
+/// What a query's own weights are made of.
+template <class T>
+struct OwnKeys {
+  Slice<T> slice;
+  const int32_t* top;
+  const T *k, *v;  // (count, keys, dim), (count, keys, value_dim)
+
+  LINNET_FN const int32_t* of(int64_t item, int64_t t) const {
+    return top + (item * slice.clusters + slice.group(item, t)) * slice.topk;
+  }
+  LINNET_FN const T* key(int64_t item, int32_t j) const { return k + (item * slice.n.keys + j) * slice.n.dim; }
+  LINNET_FN const T* value(int64_t item, int32_t j) const { return v + (item * slice.n.keys + j) * slice.n.value_dim; }
+  LINNET_FN bool sees(int64_t t, int32_t j) const { return j >= 0 && (!slice.causal || j <= t); }
+};
+
+template <class T>
+LINNET_FN T dot(int64_t n, const T* a, const T* b) {
+  T sum = 0;
+  for (int64_t d = 0; d < n; ++d) sum += a[d] * b[d];
+  return sum;
+}
+
+/// The heads of a call, as many at a time as memory should be taken for; f(slice).
+template <class T, class F>
+void for_each_slice(const clustered_attention_run::Call& call, const clustered_attention_run::Inputs& x,
+                    int64_t numbers_a_head, F f) {
+  const AttentionSizes& n = call.sizes;
+  const int64_t all = n.batch * n.heads;
+  if (n.queries == 0 || n.keys == 0) return;
+  LINNET_CHECK(call.clusters < (int64_t{1} << 31) - 1 && n.queries < int64_t{1} << 31,
+               "clustered_attention: ", call.clusters, " clusters of ", n.queries, " queries are too many on cuda");
+  const int64_t limit = ((int64_t{1} << 31) - 1) / std::max(call.clusters + 1, n.queries);  // sorted by 32-bit numbers
+  const int64_t most = heads_at_once(std::min(all, limit), numbers_a_head);
+  for (int64_t first = 0; first < all; first += most) {
+    Slice<T> slice{.n = n,
+                   .first = first,
+                   .count = std::min(most, all - first),
+                   .clusters = call.clusters,
+                   .topk = call.topk,
+                   .causal = call.causal,
+                   .scale = static_cast<T>(call.scale),
+                   .key_mask = mask_of(x.keys),
+                   .query_mask = mask_of(x.queries),
+                   .groups = x.groups.data<int32_t>(),
+                   .q = {x.q.data<T>(), call.q},
+                   .k = {x.k.data<T>(), call.k},
+                   .v = {x.v.data<T>(), call.v}};
+    const SliceMembers members(slice);
+    f(slice);
+  }
+}
+
+/// What both ways begin with: keys and values side by side, and the clusters' scores.
+template <class T>
+struct Prepared {
+  Scratch<T> k, v, means, scores;
+
+  explicit Prepared(const Slice<T>& slice)
+      : k(slice.count * slice.n.keys * slice.n.dim),
+        v(slice.count * slice.n.keys * slice.n.value_dim),
+        means(slice.rows() * slice.n.dim),
+        scores(slice.rows() * slice.n.keys) {
+    const auto& [batch, queries, keys, heads, dim, value_dim] = slice.n;
+    pack_keys(slice, slice.k, dim, k.data());
+    pack_keys(slice, slice.v, value_dim, v.data());
+    sum_members(slice, slice.q, dim, slice.scale, true, means.data());
+    gemm_batched<T>(false, true, slice.clusters, keys, dim, means.data(), dim, slice.clusters * dim, k.data(), dim,
+                    keys * dim, scores.data(), slice.count);
+  }
 };
 
 }  // namespace linnet::cuda

@@ -72,15 +72,13 @@ constexpr int kMostWalks = 3;
 template <class T>
 struct Walks {
   Walk<T> walk[kMostWalks];
-  int count;
-  int64_t batch, heads;
+  int64_t count, batch, heads;
   T smallest;
 };
 template <class T>
 struct TwoSums {
   Sums<T> sums[2];
-  int count;
-  int64_t batch, heads;
+  int64_t count, batch, heads;
   T smallest;
 };
 

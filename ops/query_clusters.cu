@@ -1,7 +1,5 @@
 // The clusters of queries on a GPU: hashes by a product of matrices, then k-means, a block a head.
 #include "linnet/core/cuda.h"  // first: the others are then of the level cuda
-#include "linnet/core/general_cuda.h"
-#include "linnet/core/warp.h"
 #include "linnet/ops/clustered_attention_slice_cuda.h"
 
 namespace linnet::cuda {
