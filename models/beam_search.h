@@ -30,8 +30,8 @@ double length_penalty(int64_t length, double alpha);
 /// negative.
 void check_beams(const char* op, const BeamOptions& options);
 
-/// Logits, (rows, vocab), of the token after `tokens`, i32 (rows) on the CPU: row i continues row parents[i] of the call
-/// before. In the first call the rows are the samples.
+/// Logits, (rows, vocab), of the token after `tokens`, i32 (rows) on the CPU: row i continues row parents[i] of the
+/// call before. In the first call the rows are the samples.
 using NextLogits = std::function<Tensor(const Tensor& parents, const Tensor& tokens)>;
 
 /// For each sample the `beams` sequences of highest score that were found, best first; those that are finished stand
