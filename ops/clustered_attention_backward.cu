@@ -166,7 +166,8 @@ void run_backward(const Call& call, const Inputs& x, const Found& found, const T
     Scratch<int32_t> place_memory(has_top ? rows * keys : 0);
     int32_t* const places = has_top ? place_memory.data() : nullptr;
     if (has_top) find_places(slice, own.top, places);
-    Scratch<T> mass(rows), dmass(rows);
+    const int64_t shared_rows = has_shared ? rows : 0, shared_keys = has_shared ? slice.count * keys : 0;
+    Scratch<T> mass(shared_rows), dmass(rows);
     if (has_shared)
       weigh_shared(slice, found.cluster_lse.data<T>() + before, places, packed.scores.data(), mass.data());
 
@@ -179,8 +180,8 @@ void run_backward(const Call& call, const Inputs& x, const Found& found, const T
       sum_along(slice, along.data(), dmass.data());
     }
 
-    Scratch<T> sums(rows * width), gradients(has_shared ? rows * keys : 0), dmeans(rows * dim);
-    Scratch<T> shared_k(slice.count * keys * dim), shared_v(slice.count * keys * width);
+    Scratch<T> sums(shared_rows * width), gradients(shared_rows * keys), dmeans(shared_rows * dim);
+    Scratch<T> shared_k(shared_keys * dim), shared_v(shared_keys * width);
     if (has_shared) {
       sum_members(slice, g, width, T(1), false, sums.data());
       gemm_batched<T>(false, true, clusters, keys, width, sums.data(), width, clusters * width, packed.v.data(), width,

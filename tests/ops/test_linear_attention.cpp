@@ -29,22 +29,21 @@ Run run(const Tensor& q, const Tensor& k, const Tensor& v, const LinearAttention
   return {out.value(), ql.grad(), kl.grad(), vl.grad()};
 }
 
-const Tensor e1_q = Tensor::from<float>({.5f, -1, 1, .25f, -2, 1.5f}, {1, 3, 1, 2});
-const Tensor e1_k = Tensor::from<float>({-.5f, 1, 2, -1.5f, 0, .5f}, {1, 3, 1, 2});
-const Tensor e1_v = Tensor::from<float>({1, -2, 3, .5f, -1, 4}, {1, 3, 1, 2});
-
 Tensor e1(std::initializer_list<double> values) { return Tensor::from<double>(values, {1, 3, 1, 2}); }
 
 }  // namespace
 
 TEST_CASE("the worked example E1: outputs and gradients") {
-  for_each_level([] {
-    const Run r = run(e1_q, e1_k, e1_v, {.causal = true});
+  const Tensor q = Tensor::from<float>({.5f, -1, 1, .25f, -2, 1.5f}, {1, 3, 1, 2});
+  const Tensor k = Tensor::from<float>({-.5f, 1, 2, -1.5f, 0, .5f}, {1, 3, 1, 2});
+  const Tensor v = Tensor::from<float>({1, -2, 3, .5f, -1, 4}, {1, 3, 1, 2});
+  for_each_level([&] {
+    const Run r = run(q, k, v, {.causal = true});
     CHECK(deviation(r.out, e1({1, -2, 2.2567912382, -.4290109522, .4116544076, .5899645923})) < 1e-6);
     CHECK(deviation(r.dq, e1({0, 0, .33041756, -.52866810, .11282625, -.04513050})) < 1e-6);
     CHECK(deviation(r.dk, e1({-.35984665, -.85762523, .36875855, .18700859, .02723236, .50305367})) < 1e-6);
     CHECK(deviation(r.dv, e1({1.88333092, 1.88333092, .72544595, .72544595, .39122313, .39122313})) < 1e-6);
-    const Run all = run(e1_q, e1_k, e1_v, {});
+    const Run all = run(q, k, v, {});
     CHECK(deviation(all.out, e1({1.6112152562, .8704927912, 1.3467104931, .8086359501, .4116544076, .5899645923})) <
           1e-6);
   });
