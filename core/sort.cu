@@ -2,7 +2,6 @@
 // each tile's begin; and every key to its place, after those of its digit that came before.
 #include "linnet/core/sort.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "linnet/core/warp.h"
@@ -95,11 +94,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Whole warps, as many threads as there are tiles, up to kThreads.
-int whole_warps(int64_t tiles) {
-  return static_cast<int>(std::min<int64_t>(kThreads, (tiles + kWarp - 1) / kWarp * kWarp));
-}
-
 }  // namespace
 
 void sort(int64_t n, int64_t limit, const int32_t* keys, int32_t* sorted, int32_t* places) {
@@ -115,7 +109,7 @@ void sort(int64_t n, int64_t limit, const int32_t* keys, int32_t* sorted, int32_
   const int32_t *from = keys, *from_places = nullptr;
   for (int pass = 0; pass < passes; ++pass) {
     run(count_kernel, static_cast<unsigned>(tiles), kThreads, 0, n, tiles, 8 * pass, from, counts.data());
-    run(tiles_kernel, kDigits, whole_warps(tiles), 0, tiles, counts.data(), totals.data());
+    run(tiles_kernel, kDigits, threads_for(tiles), 0, tiles, counts.data(), totals.data());
     run(scatter_kernel, static_cast<unsigned>(tiles), kThreads, 0, n, tiles, 8 * pass, counts.data(), totals.data(),
         from, from_places, to_keys, to_places);
     from = to_keys, from_places = to_places;
