@@ -39,6 +39,13 @@ TEST_CASE("kernels on cuda: reductions of short rows, long rows and columns") {
   });
 }
 
+TEST_CASE("kernels on cuda: running sums of short rows, long rows and columns") {
+  check({{40, 9}, {3, 40}, {2, 2100}, {70, 5}}, [](const Leaves& x, Device) {
+    return sum(square(cumsum(x[0], 1))) + sum(square(cumsum(x[1], 1))) + mean(square(cumsum(x[2], 1, true))) +
+           sum(square(cumsum(x[3], 0)));
+  });
+}
+
 TEST_CASE("kernels on cuda: matrices turned, joined and multiplied") {
   check({{3, 40, 33}, {3, 40, 33}}, [](const Leaves& x, Device) {
     return matmul(transpose(x[0], 1, 2), concat({x[0], slice(x[1], 2, 0, 20)}, 2));
