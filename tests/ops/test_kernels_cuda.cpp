@@ -132,6 +132,21 @@ TEST_CASE("kernels on cuda: clustered attention and its clusters") {
   }
 }
 
+TEST_CASE("kernels on cuda: sampling, with ties") {
+  if (!cuda_available()) return;
+  for (const int64_t classes : {70, 1100}) {
+    std::vector<int32_t> tokens[2];
+    for (const Device device : {Device::cpu, Device::cuda}) {
+      const Tensor logits = draw_on_cpu({2, classes}, 3).to(Dtype::i32).to(Dtype::f32).to(device);
+      Generator generator;
+      for (const models::SamplingOptions& options : {models::SamplingOptions{}, {.top_k = 9, .top_p = 0.7}})
+        for (const int32_t token : models::sample_logits(logits, options, generator).to_vector<int32_t>())
+          tokens[static_cast<int>(device)].push_back(token);
+    }
+    CHECK(tokens[1] == tokens[0]);
+  }
+}
+
 TEST_CASE("kernels on cuda: features") {
   check({{40, 5}}, [](const Leaves& x, Device device) {
     const Tensor w = draw_on_cpu({3, 5}, 7).to(device);
