@@ -50,6 +50,7 @@
 #include "linnet/ops/clustered_attention.h"
 #include "linnet/ops/compare.h"
 #include "linnet/ops/cross_entropy.h"
+#include "linnet/ops/cumsum.h"
 #include "linnet/ops/dropout.h"
 #include "linnet/ops/efficient_attention.h"
 #include "linnet/ops/elementwise.h"

@@ -36,7 +36,8 @@ enum class Reduction { sum, max, min };
 Tensor reduce(Reduction kind, const Tensor& x, std::span<const int64_t> axes, bool keep);
 Tensor sum_to(const Tensor& x, const Shape& shape);  ///< undoes a broadcast: sums x down to shape
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
-Tensor argmax(const Tensor& x, int64_t axis);  ///< i32, the axis left out
+Tensor argmax(const Tensor& x, int64_t axis);                        ///< i32, the axis left out
+Tensor cumsum(const Tensor& x, int64_t axis, bool reverse = false);  ///< along the axis; reverse: from its end
 double sum_of_squares(const Tensor& x);
 bool all_finite(const Tensor& x);  ///< true for integer tensors
 

@@ -112,6 +112,22 @@ Tensor argmax(const Tensor& x, int64_t axis) {
   return y;
 }
 
+Tensor cumsum(const Tensor& x, int64_t axis, bool reverse) {
+  const int a = normal_axis("cumsum", axis, x.rank());
+  Tensor y = empty_like(x);
+  const int64_t outer = x.shape().first(a).numel(), n = x.shape()[a];
+  const int64_t inner = x.shape().last(x.rank() - a - 1).numel(), step = n * inner;
+  with_float("cumsum", x.dtype(), [&]<class T>() {
+    const auto& table = general_kernels<T>(x.device());
+    const T* in = x.data<T>();
+    T* out = y.mutable_data<T>();
+    parallel_for(x.device(), outer, static_cast<double>(step), [&](int64_t begin, int64_t end) {
+      table.cumsum(end - begin, n, inner, reverse, in + begin * step, out + begin * step);
+    });
+  });
+  return y;
+}
+
 double sum_of_squares(const Tensor& x) {
   if (x.device() != Device::cpu)
     return with_float("sum_of_squares", x.dtype(),

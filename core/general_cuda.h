@@ -17,6 +17,8 @@ void min(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);
 template <class T>
 void argmax(int64_t outer, int64_t n, int64_t inner, const T* x, int32_t* y);
 template <class T>
+void cumsum(int64_t outer, int64_t n, int64_t inner, bool reverse, const T* x, T* y);
+template <class T>
 double sum_of_squares(int64_t n, const T* x);
 template <class T>
 bool all_finite(int64_t n, const T* x);

@@ -213,6 +213,23 @@ void argmax(int64_t outer, int64_t n, int64_t inner, const T* x, int32_t* y) {
 }
 
 template <class T>
+void cumsum(int64_t outer, int64_t n, int64_t inner, bool reverse, const T* x, T* y) {
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t first = 0; first < inner; first += kColumns) {
+      const int64_t columns = inner - first < kColumns ? inner - first : kColumns;
+      double total[kColumns];
+      for (int64_t j = 0; j < columns; ++j) total[j] = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = (o * n + (reverse ? n - 1 - i : i)) * inner + first;
+        for (int64_t j = 0; j < columns; ++j) {
+          total[j] += double(x[at + j]);
+          y[at + j] = static_cast<T>(total[j]);
+        }
+      }
+    }
+}
+
+template <class T>
 double sum_of_squares(int64_t n, const T* x) {
   double lane[kLanes] = {}, total = 0;
   int64_t i = 0;

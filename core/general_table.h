@@ -32,6 +32,7 @@ constexpr GeneralKernels<T> general_table(decltype(GeneralKernels<T>::gemm) gemm
           max<T>,
           min<T>,
           argmax<T>,
+          cumsum<T>,
           sum_of_squares<T>,
           all_finite<T>,
           gather_rows<T>,

@@ -47,7 +47,9 @@ struct GeneralKernels {
   void (*max)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);  // NaN wins
   void (*min)(int64_t outer, int64_t n, int64_t inner, const T* x, T* y);
   void (*argmax)(int64_t outer, int64_t n, int64_t inner, const T* x, int32_t* y);  // the first of equals, or NaN
-  double (*sum_of_squares)(int64_t n, const T* x);                                  // in double
+  // y[o, i, j]: the sum of x[o, .., j] up to i, or from i on where reverse. In double.
+  void (*cumsum)(int64_t outer, int64_t n, int64_t inner, bool reverse, const T* x, T* y);
+  double (*sum_of_squares)(int64_t n, const T* x);  // in double
   bool (*all_finite)(int64_t n, const T* x);
 
   // Rows of a table (rows x width): y[i] = table[index[i]]; table[index[i]] += y[i] for row_begin <= index < row_end.

@@ -75,7 +75,8 @@ __device__ T sum_before(T value, T* all) {
     if (w == warp) before = *all;
     *all += of_warp[w];
   }
-  return before + (upto - value);
+  const T lower = __shfl_up_sync(kWholeWarp, upto, 1);  // not upto - value: NaN where value is infinite
+  return lane == 0 ? before : before + lower;
 }
 
 }  // namespace linnet::cuda

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "linnet/core/compute.h"
+#include "linnet/ops/sample.h"
 
 namespace linnet::models {
 namespace {
@@ -19,14 +20,26 @@ Generator row_generator(const Generator& generator, int64_t b) {
   return {generator.seed, generator.stream ^ stream_of("row " + std::to_string(b)), generator.offset};
 }
 
-/// The places of the largest logits, found by a GPU where they lie. Undefined elsewhere, and where a row has none that
-/// is a number: the way over the CPU says what is wrong.
+/// The places of the largest logits, on the CPU; undefined where a row has none that is a number.
 Tensor largest_on_cuda(const Tensor& logits) {
-  if (logits.device() != Device::cuda || logits.numel() == 0) return {};
   const Tensor largest = compute::reduce(compute::Reduction::max, logits, std::array<int64_t, 1>{1}, false);
   const std::vector<double> values = largest.to(Dtype::f64).to_vector<double>();
   if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); })) return {};
-  return compute::argmax(logits, 1);
+  return compute::argmax(logits, 1).to(Device::cpu);
+}
+
+/// One class a row, i32 (batch) of the CPU, chosen by a GPU where the logits lie; row b's number is uniform(b).
+/// Undefined elsewhere, and where a row's logits are wrong: the way over the CPU says how.
+template <class Uniform>
+Tensor chosen_on_cuda(const Tensor& logits, const SamplingOptions& options, Uniform uniform) {
+  if (logits.device() != Device::cuda || logits.numel() == 0) return {};
+  if (options.temperature == 0) return largest_on_cuda(logits);
+  std::vector<double> u;
+  for (int64_t b = 0; b < logits.size(0); ++b) u.push_back(uniform(static_cast<size_t>(b)));
+  const Tensor tokens =
+      sample_rows(logits, u, {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p});
+  const int32_t* token = tokens.data<int32_t>();
+  return std::all_of(token, token + u.size(), [](int32_t t) { return t >= 0; }) ? tokens : Tensor();
 }
 
 }  // namespace
@@ -117,8 +130,9 @@ void RowSampler::operator()(const Tensor& logits, Tensor& tokens) {
   const Shape shape{static_cast<int64_t>(generators_.size()), classes};
   LINNET_CHECK(logits.shape() == shape && tokens.shape() == shape.first(1), "sample_logits: logits ", logits.shape(),
                " and tokens ", tokens.shape(), " given, ", shape, " and ", shape.first(1), " wanted");
-  if (sample_.is_greedy())
-    if (const Tensor largest = largest_on_cuda(logits); largest.defined()) return tokens.copy_from(largest);
+  const auto uniform = [&](size_t b) { return generators_[b].uniform(); };
+  if (const Tensor chosen = chosen_on_cuda(logits, sample_.options(), uniform); chosen.defined())
+    return tokens.copy_from(chosen);
   const Tensor host = logits.to(Device::cpu);
   int32_t* token = tokens.mutable_data<int32_t>();
   for (size_t b = 0; b < generators_.size(); ++b) {
@@ -139,12 +153,16 @@ Tensor sample_logits(const Tensor& logits, const SamplingOptions& options, Gener
   LINNET_CHECK(logits.rank() == 2, "sample_logits: logits ", logits.shape(), " are not (batch, classes)");
   if (!is_float(logits.dtype())) fail_not_float("sample_logits", logits.dtype());
   Sampler sample(options);
-  if (sample.is_greedy())
-    if (const Tensor largest = largest_on_cuda(logits); largest.defined()) return largest;
+  Generator drawn = generator;
+  if (const Tensor chosen = chosen_on_cuda(logits, options, [&](size_t) { return drawn.uniform(); });
+      chosen.defined()) {
+    generator = drawn;
+    return chosen.to(logits.device());
+  }
+  drawn = generator;
   const std::vector<double> values = logits.to(Device::cpu).to(Dtype::f64).to_vector<double>();
   const auto classes = static_cast<size_t>(logits.size(1));
   std::vector<int32_t> chosen;
-  Generator drawn = generator;
   for (size_t b = 0; b < static_cast<size_t>(logits.size(0)); ++b) {
     const auto row = std::span(values).subspan(b * classes, classes);
     chosen.push_back(static_cast<int32_t>(sample(row, drawn)));

@@ -32,7 +32,7 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options) : options_(options) { check_sampling("sample_logits", options); }
   /// As sample_logits.
   int64_t operator()(std::span<const double> logits, Generator& generator);
-  bool is_greedy() const { return options_.temperature == 0; }
+  const SamplingOptions& options() const { return options_; }
 
  private:
   void cut(std::span<const double> logits);
@@ -43,7 +43,8 @@ class Sampler {
 };
 
 /// Draws the next token of every row of a batch, each from a sequence of words of its own: what a row becomes depends
-/// on the generator and its place, not on the other rows. Allocates nothing after the first draw.
+/// on the generator and its place, not on the other rows. Allocates nothing after the first draw (on a GPU, which draws
+/// where the logits lie: nothing that grows).
 class RowSampler {
  public:
   RowSampler(const SamplingOptions& options, const Generator& generator, int64_t batch, int64_t classes);

@@ -7,7 +7,9 @@
 #include <limits>
 #include <vector>
 
+#include "linnet/ops/sample.h"
 #include "support/arrays.h"
+#include "support/both_devices.h"
 
 using namespace linnet;
 using models::sample_logits;
@@ -164,4 +166,104 @@ TEST_CASE("sampling: u must be in [0, 1); messages say what is wrong; a call tha
   const Tensor half_wrong = Tensor::from<double>({0, 1, kInfinity, 1}, {2, 2});
   CHECK_THROWS_AS(sample_logits(half_wrong, {}, generator), Error);
   CHECK(generator.offset == 3);
+}
+
+namespace {
+
+/// Everything that can be asked of a draw, for as many classes.
+std::vector<models::SamplingOptions> ways_to_sample(int64_t classes) {
+  return {{},
+          {.temperature = 0.3},
+          {.temperature = 1e-300},
+          {.top_k = 1},
+          {.temperature = 2, .top_k = (classes + 1) / 2},
+          {.top_k = classes},
+          {.top_p = 1e-9},
+          {.top_p = 0.5},
+          {.temperature = 3, .top_p = 0.9},
+          {.temperature = 0.7, .top_k = 1 + classes / 3, .top_p = 0.8}};
+}
+
+/// The tokens of two draws of a RowSampler, and of one sample_logits, all of the same logits on that device.
+std::vector<int32_t> tokens_on(Device device, const Tensor& logits, const models::SamplingOptions& options) {
+  const Tensor there = logits.to(device);
+  Generator generator{5, 6, 7};
+  models::RowSampler sample(options, generator, logits.size(0), logits.size(1));
+  Tensor tokens = Tensor::empty({logits.size(0)}, Dtype::i32, Device::cpu);
+  std::vector<int32_t> all;
+  for (int i = 0; i < 2; ++i) {
+    sample(there, tokens);
+    for (const int32_t token : tokens.to_vector<int32_t>()) all.push_back(token);
+  }
+  const Tensor chosen = sample_logits(there, options, generator);
+  CHECK(chosen.device() == device);
+  for (const int32_t token : chosen.to_vector<int32_t>()) all.push_back(token);
+  all.push_back(static_cast<int32_t>(generator.offset));
+  return all;
+}
+
+void check_same_tokens(const Tensor& logits) {
+  for (const models::SamplingOptions& options : ways_to_sample(logits.size(1))) {
+    INFO(logits.shape(), ", temperature ", options.temperature, ", top_k ", options.top_k, ", top_p ", options.top_p);
+    CHECK(tokens_on(Device::cuda, logits, options) == tokens_on(Device::cpu, logits, options));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rows of a tensor are drawn as single rows are, on any device") {
+  const std::vector<float> values = test::draw_on_cpu({9, 50}, 2).to_vector<float>();
+  const Row logits(values.begin(), values.end());
+  for (const models::SamplingOptions& options : ways_to_sample(50)) {
+    Generator one{1, 2, 3}, other = one;
+    const Tensor chosen = sample_logits(Tensor::from(values, {9, 50}), options, one);
+    std::vector<int32_t> wanted;
+    for (size_t b = 0; b < 9; ++b)
+      wanted.push_back(static_cast<int32_t>(sample_logits(std::span(logits).subspan(50 * b, 50), options, other)));
+    CHECK(chosen.to_vector<int32_t>() == wanted);
+    CHECK(one.offset == other.offset);
+  }
+}
+
+TEST_CASE("both devices draw the same tokens") {
+  if (!cuda_available()) return;
+  for (const int64_t classes : {1, 2, 31, 33, 257, 1100}) check_same_tokens(test::draw_on_cpu({3, classes}, 3));
+  for (const int64_t classes : {2, 70}) check_same_tokens(test::draw_on_cpu({3, classes}, 3, Dtype::f64));
+}
+
+TEST_CASE("both devices count the first of equal logits as larger, 0 and -0 as equal, and pass -infinity over") {
+  if (!cuda_available()) return;
+  for (const int64_t classes : {40, 300}) {
+    std::vector<double> values;
+    for (int64_t i = 0; i < 3 * classes; ++i) values.push_back(static_cast<double>(i * 7 % 5 - 2) / 2);
+    for (size_t i = 0; i < values.size(); i += 3) values[i] = i % 2 ? -0.0 : -kInfinity;
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64})
+      check_same_tokens(Tensor::from(values, {3, classes}, Device::cpu).to(dtype));
+    check_same_tokens(Tensor::full({3, classes}, -1e30, Dtype::f32, Device::cpu));
+  }
+  check_same_tokens(Tensor::from<double>({1e308, -1e308, 0, -5e-324, 5e-324, -0.0}, {1, 6}, Device::cpu));
+}
+
+TEST_CASE("wrong rows of a tensor are errors as single rows are, and a call that fails takes no words") {
+  const double nan = std::nan("");
+  for (const models::SamplingOptions& options : ways_to_sample(3)) {
+    Generator generator{1, 2, 3};
+    const auto draw = [&](const std::vector<double>& second) {
+      std::vector<double> rows{1, -kInfinity, 2};
+      rows.insert(rows.end(), second.begin(), second.end());
+      return message_of([&] { (void)sample_logits(Tensor::from(rows, {2, 3}), options, generator); });
+    };
+    CHECK(draw({1, nan, 2}) == "sample_logits: logit 1 is nan, want a number");
+    CHECK(draw({1, 2, kInfinity}) == "sample_logits: logit 2 is inf, want a number");
+    CHECK(draw({-kInfinity, nan, kInfinity}) == "sample_logits: logit 1 is nan, want a number");
+    CHECK(draw({-kInfinity, -kInfinity, -kInfinity}) == "sample_logits: none of 3 logits is above -infinity");
+    CHECK(generator.offset == 3);
+  }
+  const std::vector<double> one{0.5};
+  const auto rows = [&](const Tensor& logits) {
+    return message_of([&] { (void)sample_rows(logits, one, {.temperature = 1, .top_k = 0, .top_p = 1}); });
+  };
+  CHECK(rows(Tensor::zeros({2, 3})) ==
+        "sample_rows: logits (2, 3) and 1 numbers given, (batch, classes) and as many as rows wanted");
+  CHECK(rows(Tensor::zeros({1, 3}, Dtype::f32, Device::cpu)) == "sample_rows: logits are on cpu, cuda wanted");
 }

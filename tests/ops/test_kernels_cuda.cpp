@@ -39,6 +39,13 @@ TEST_CASE("kernels on cuda: reductions of short rows, long rows and columns") {
   });
 }
 
+TEST_CASE("kernels on cuda: running sums of short rows, long rows and columns") {
+  check({{40, 9}, {3, 40}, {2, 2100}, {70, 5}}, [](const Leaves& x, Device) {
+    return sum(square(cumsum(x[0], 1))) + sum(square(cumsum(x[1], 1))) + mean(square(cumsum(x[2], 1, true))) +
+           sum(square(cumsum(x[3], 0)));
+  });
+}
+
 TEST_CASE("kernels on cuda: matrices turned, joined and multiplied") {
   check({{3, 40, 33}, {3, 40, 33}}, [](const Leaves& x, Device) {
     return matmul(transpose(x[0], 1, 2), concat({x[0], slice(x[1], 2, 0, 20)}, 2));
@@ -122,6 +129,21 @@ TEST_CASE("kernels on cuda: clustered attention and its clusters") {
       const Tensor planes = draw_on_cpu({5, 8}, 7).to(device);
       return clustered_attention(x[0], x[1], x[2], {.clusters = 3, .topk = topk, .bits = 8, .planes = &planes});
     });
+  }
+}
+
+TEST_CASE("kernels on cuda: sampling, with ties") {
+  if (!cuda_available()) return;
+  for (const int64_t classes : {70, 1100}) {
+    std::vector<int32_t> tokens[2];
+    for (const Device device : {Device::cpu, Device::cuda}) {
+      const Tensor logits = draw_on_cpu({2, classes}, 3).to(Dtype::i32).to(Dtype::f32).to(device);
+      Generator generator;
+      for (const models::SamplingOptions& options : {models::SamplingOptions{}, {.top_k = 9, .top_p = 0.7}})
+        for (const int32_t token : models::sample_logits(logits, options, generator).to_vector<int32_t>())
+          tokens[static_cast<int>(device)].push_back(token);
+    }
+    CHECK(tokens[1] == tokens[0]);
   }
 }
 

@@ -57,6 +57,7 @@ TEST_CASE("an op names itself where an input is undefined") {
       {"min", [](const Variable& n) { min(n); }},
       {"var", [](const Variable& n) { var(n); }},
       {"logsumexp", [](const Variable& n) { logsumexp(n); }},
+      {"cumsum", [](const Variable& n) { cumsum(n, 0); }},
       {"reshape",
        [](const Variable& n) {
          reshape(n, {1, -1});

@@ -5,6 +5,7 @@
 
 #include "linnet/autograd/tape.h"
 #include "linnet/ops/compare.h"
+#include "linnet/ops/cumsum.h"
 #include "linnet/ops/dropout.h"
 #include "linnet/ops/elementwise.h"
 #include "linnet/ops/reduce.h"
@@ -137,6 +138,10 @@ inline void add_onnx_reductions(OnnxTable& table) {
   };
   extreme("ReduceMax", linnet::max);
   extreme("ReduceMin", linnet::min);
+  table["CumSum"] = [](const OnnxCase& c) {
+    c.refuse(c.integer("exclusive", 0) != 0, "sums without the element itself");
+    return std::vector{cumsum(c.x(0), c.numbers(1).at(0), c.integer("reverse", 0) != 0).value()};
+  };
 }
 
 }  // namespace test_support
