@@ -45,15 +45,15 @@ std::vector<Tensor> gradients_at(const Function& f, const std::vector<Tensor>& i
   return grads;
 }
 
-/// The derivative of <seed, f> along a direction in one input, by central differences.
-double numeric_slope(const Function& f, const std::vector<Tensor>& inputs, size_t which, const Tensor& direction,
-                     const Tensor& seed, const GradcheckOptions& options) {
+/// The derivative of f along a direction in one input, by central differences.
+Tensor numeric_slope(const Function& f, const std::vector<Tensor>& inputs, size_t which, const Tensor& direction,
+                     const GradcheckOptions& options) {
   auto moved = [&](double distance) {
     std::vector<Tensor> at = inputs;
     at[which] = compute::add(inputs[which], compute::scale(direction, distance));
-    return dot(seed, value_at(f, at, options.training));
+    return value_at(f, at, options.training);
   };
-  return (moved(options.step) - moved(-options.step)) / (2 * options.step);
+  return compute::scale(compute::sub(moved(options.step), moved(-options.step)), 1 / (2 * options.step));
 }
 
 Tensor unit(const Tensor& like, int64_t i) {
@@ -81,23 +81,30 @@ double gradcheck(const Function& f, const std::vector<Tensor>& inputs, const Gra
     worst = std::max(worst, deviation);
   };
 
-  bool full = elements * y.numel() <= options.full_below;
+  if (elements * y.numel() <= options.full_below) {
+    std::vector<std::vector<std::vector<double>>> rows;  // of the Jacobian, each by input
+    for (int64_t k = 0; k < y.numel(); ++k) {
+      rows.emplace_back();
+      for (const Tensor& grad : gradients_at(f, inputs, unit(y, k), options.training))
+        rows.back().push_back(grad.defined() ? grad.to_vector<double>() : std::vector<double>());
+    }
+    for (size_t i = 0; i < inputs.size(); ++i)
+      for (int64_t j = 0; inputs[i].dtype() == Dtype::f64 && j < inputs[i].numel(); ++j) {
+        const std::vector<double> column = numeric_slope(f, inputs, i, unit(inputs[i], j), options).to_vector<double>();
+        for (size_t k = 0; k < rows.size(); ++k)
+          compare(i, rows[k][i][static_cast<size_t>(j)], column[k], " element ", j, " by output element ", k);
+      }
+    return worst;
+  }
   Generator generator{options.seed, stream_of("gradcheck"), 0};
-  for (int64_t round = 0; round < (full ? y.numel() : 3); ++round) {
-    Tensor seed = full ? unit(y, round) : generator.normal(y.shape(), 0, 1, Dtype::f64, y.device());
-    std::vector<Tensor> grads = gradients_at(f, inputs, seed, options.training);
+  for (int round = 0; round < 3; ++round) {
+    const Tensor seed = generator.normal(y.shape(), 0, 1, Dtype::f64, y.device());
+    const std::vector<Tensor> grads = gradients_at(f, inputs, seed, options.training);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].dtype() != Dtype::f64) continue;
-      if (!full) {
-        Tensor direction = generator.normal(inputs[i].shape(), 0, 1, Dtype::f64, inputs[i].device());
-        compare(i, dot(grads[i], direction), numeric_slope(f, inputs, i, direction, seed, options),
-                " along a random direction");
-        continue;
-      }
-      const std::vector<double> grad = grads[i].to_vector<double>();
-      for (int64_t j = 0; j < inputs[i].numel(); ++j)
-        compare(i, grad[static_cast<size_t>(j)], numeric_slope(f, inputs, i, unit(inputs[i], j), seed, options),
-                " element ", j, " by output element ", round);
+      const Tensor direction = generator.normal(inputs[i].shape(), 0, 1, Dtype::f64, inputs[i].device());
+      compare(i, dot(grads[i], direction), dot(seed, numeric_slope(f, inputs, i, direction, options)),
+              " along a random direction");
     }
   }
   return worst;

@@ -17,7 +17,7 @@
 
 #define CUDA_SHARED(T, name, ...) __shared__ T name __VA_ARGS__
 #define CUDA_DYNAMIC_SHARED(T, name)                                  \
-  extern __shared__ __align__(16) unsigned char cuda_dynamic_bytes[]; \
+  extern __shared__ __align__(32) unsigned char cuda_dynamic_bytes[]; \
   T* name = reinterpret_cast<T*>(cuda_dynamic_bytes)
 #define UNROLL _Pragma("unroll")
 

@@ -50,6 +50,13 @@ void make_states(const LinearAttentionCall<T>& p, const Summed<T>* made, int cou
 }
 
 template <class T>
+void walk_as_asked(const LinearAttentionCall<T>& p, const Walks<T>& all) {
+  if constexpr (sizeof(T) == sizeof(float))
+    if (p.precision == Precision::bf16) return walk(walk_tiles(all));
+  walk(all);
+}
+
+template <class T>
 void forward(const LinearAttentionCallForward<T>& p) {
   const int64_t heads = p.batch * p.heads;
   const Cut queries = cut_rows(p.queries, heads, p.dim, p.value_dim),
@@ -75,10 +82,7 @@ void forward(const LinearAttentionCallForward<T>& p) {
   w.y = output_rows(p, p.o);
   w.d = p.d;
   w.eps = p.eps;
-  const Walks<T> all{{w}, 1, p.batch, p.heads, p.smallest};
-  if constexpr (sizeof(T) == sizeof(float))
-    if (p.precision == Precision::bf16 && walk_tiles(all)) return;
-  walk(all);
+  walk_as_asked(p, Walks<T>{{w}, 1, p.batch, p.heads, p.smallest});
 }
 
 /// c_i = -(g_i . o_i), the gradient that reaches the denominator; 0 where it is none. A warp a query.
@@ -86,13 +90,19 @@ template <class T>
 void find_c(const LinearAttentionCallBackward<T>& p, T* c) {
   const T *const o = p.o, *const g = p.g, *const d = p.d, smallest = p.smallest;
   const int64_t width = p.value_dim;
-  const bool normalise = p.normalise;
+  const bool normalise = p.normalise, rounded = p.precision == Precision::bf16 && fits_tiles(width);
   each(p.batch * p.queries * p.heads * kWarp, [=] __device__(int64_t i) {
     const int64_t row = i / kWarp, lane = i % kWarp;
     const bool counts = normalise && !(abs(d[row]) < smallest);
     T sum = 0;
     if (counts)
-      for (int64_t m = lane; m < width; m += kWarp) sum += g[row * width + m] * o[row * width + m];
+      for (int64_t m = lane; m < width; m += kWarp) {
+        T value = g[row * width + m];
+        // As the walks have g: what they add to c, g . v, cancels most of it.
+        if (sizeof(T) == sizeof(float) && rounded)
+          value = __bfloat162float(__float2bfloat16(static_cast<float>(value)));
+        sum += value * o[row * width + m];
+      }
     sum = over_warp(sum, Sum());
     if (lane == 0) c[row] = counts ? -sum : T(0);
   });
@@ -161,7 +171,7 @@ void backward(const LinearAttentionCallBackward<T>& p) {
   dv.cut = keys;
   dv.states = behind;
   dv.y = p.dv;
-  walk(Walks<T>{{dq, dk, dv}, 3, p.batch, p.heads, p.smallest});
+  walk_as_asked(p, Walks<T>{{dq, dk, dv}, 3, p.batch, p.heads, p.smallest});
 }
 
 }  // namespace

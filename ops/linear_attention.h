@@ -14,7 +14,7 @@ struct LinearAttentionOptions {
   double eps = 0;         ///< added to the denominator, not negative; 1e-6 for weights of the reference implementation
   const KeyMask* keys = nullptr;
   const QueryMask* queries = nullptr;
-  Precision precision = Precision::full;  ///< bf16: of the way forward, about 1 % of the largest value in an output
+  Precision precision = Precision::full;  ///< bf16: about 1 % of the largest value in an output or a gradient
 };
 
 /// The sums over the past: s = sum_j phi(k_j) v_j^T (batch, heads, D, M) and z = sum_j phi(k_j) (batch, heads, D).

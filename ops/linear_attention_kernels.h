@@ -10,9 +10,10 @@ namespace linnet {
 /// phi, applied to the rows of q and k: elu(x) + 1, max(x, 0), or x itself (then phi >= 0 is the caller's duty).
 enum class FeatureMap : uint8_t { elu1, relu, identity };
 
-/// How products of q, k and v may be made. bf16 lets a GPU with tensor cores (compute capability 8.0) round phi(q),
-/// phi(k), v and the state to 8 bits on the way into them; sums, the state itself and the denominators stay f32. What
-/// cannot, computes in full: the CPU, older GPUs, f64, D above 64, the way back.
+/// How products of q, k and v may be made, both ways. bf16 lets a GPU with tensor cores (compute capability 8.0) round
+/// phi(q), phi(k), v, the gradient of o and the products of two rows to 8 bits on the way into them, and a state to 16;
+/// sums, the states themselves and the denominators stay f32. What cannot, computes in full: the CPU, older GPUs, f64,
+/// the output and dv where D is above 128, dq and dk where M is.
 enum class Precision : uint8_t { full, bf16 };
 
 /// q (queries x dim), k (keys x dim), v (keys x value_dim): rows lie `..._row` elements apart.

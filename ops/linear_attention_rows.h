@@ -54,7 +54,9 @@ struct Head {
 
 /// Rows first, first + step, ..., n of them; step is 1 or -1.
 struct Chunk {
-  int64_t first, step, n;
+  int64_t first;
+  int step;  // 32 bits: a register fewer keeps kernels from spilling
+  int64_t n;
   __device__ int64_t operator()(int64_t r) const { return first + r * step; }
 };
 

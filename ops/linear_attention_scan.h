@@ -90,8 +90,9 @@ void scan(int64_t heads, const Scan<T>& s);
 template <class T>
 void walk(const Walks<T>& all);
 
-/// The walk forward on the tensor cores; false, and nothing done, where there are none or the rows are too wide.
-bool walk_tiles(const Walks<float>& all);
+/// The same on the tensor cores, of rows of a that fit. Gives the walks that are left, which may be all or none.
+Walks<float> walk_tiles(const Walks<float>& all);
+bool fits_tiles(int64_t width);
 
 /// How the heads' rows are cut: so that blocks fill any GPU, and no finer. It depends on sizes alone.
 Cut cut_rows(int64_t rows, int64_t heads, int64_t dim, int64_t value_dim);

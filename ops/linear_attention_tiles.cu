@@ -1,205 +1,229 @@
-// The walk forward of linear attention on the tensor cores: phi(q), phi(k), v and a copy of the state in bfloat16,
-// products and sums in float, the state itself in the warps' registers.
-#include "linnet/ops/linear_attention_scan.h"
+// The walk of linear attention on the tensor cores: a, b, c and a copy of X in bfloat16, products and sums in float, X
+// itself in the warps' registers.
+#include "linnet/ops/linear_attention_tiles_cuda.h"
 
 namespace linnet::cuda {
 namespace {
 
-constexpr int kChunk = 64, kDim = 64, kColumns = 64, kTile = 16, kWarps = kChunk / kTile;
-
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-constexpr int kTiles = kColumns / kTile;
-constexpr int kLd = kDim + 8, kLdSum = kTile + 4, kLdScore = kTile + 8;  // rows apart: no two in one bank
-
-using Bf16 = __nv_bfloat16;
-namespace wm = nvcuda::wmma;
-using Left = wm::fragment<wm::matrix_a, kTile, kTile, kTile, Bf16, wm::row_major>;
-using TurnedLeft = wm::fragment<wm::matrix_a, kTile, kTile, kTile, Bf16, wm::col_major>;
-using Right = wm::fragment<wm::matrix_b, kTile, kTile, kTile, Bf16, wm::row_major>;
-using TurnedRight = wm::fragment<wm::matrix_b, kTile, kTile, kTile, Bf16, wm::col_major>;
-using Sums = wm::fragment<wm::accumulator, kTile, kTile, kTile, float>;
-
-__device__ void stage(const Rows<float>& x, const Head<float>& head, const Chunk& chunk, const float* weight,
-                      int64_t first, Bf16* to) {
-  const float* const from = head.row(x.at, 0) + first;
-  for (int i = threadIdx.x; i < kChunk * kDim; i += blockDim.x) {
-    const int r = i / kDim, j = i % kDim;
-    float value = 0;
-    if (weight[r] != 0 && first + j < x.width) value = phi(x.map, from[chunk(r) * x.at.row + j]);
-    const Bf16 rounded = __float2bfloat16(value);
-    to[r * kLd + j] = rounded;
-  }
-}
-
-/// sum += a b, both kTile wide in a, over kDim / kTile tiles.
-template <class A, class B>
-__device__ void multiply(Sums& sum, const Bf16* a, int a_step, const Bf16* b, int b_step) {
-  for (int i = 0; i < kDim / kTile; ++i) {
-    A left;
-    B right;
-    wm::load_matrix_sync(left, a + i * a_step, kLd);
-    wm::load_matrix_sync(right, b + i * b_step, kLd);
-    wm::mma_sync(sum, left, right, sum);
-  }
-}
-
-/// Tiles begin on 32 bytes, which the tensor cores ask for.
+template <class Form>
 struct __align__(32) Shared {
-  Bf16 q[kChunk * kLd], k[kChunk * kLd], v[kChunk * kLd], s[kDim * kLd];
-  float tiles[kWarps * kTile * kLdSum];
-  Bf16 scores[kWarps * kTile * kLdScore];
-  float z[kDim], by_q[kChunk], by_k[kChunk];
+  Bf16Rows<Form::kDim> a, c;
+  Bf16Rows<kColumns> b;
+  Bf16 x[Form::kDim * Bf16Rows<kColumns>::kLd], rest[Form::kDim * Bf16Rows<kColumns>::kLd];  // X is their sum
+  TileView::Memory tiles[Form::kWarps];
+  float beside[Form::kDim];  // [kColumns]: X's one row more; or [kDim]: its one column more
+  float by_a[kChunk], by_b[kChunk], by_c[kChunk], e_a[kChunk], e_c[kChunk];
 };
 
-/// A warp has 16 rows of the outputs, and of the state; a lane, where numbers are looked at, half a row of a tile.
-struct Warp {
-  float* tile;    // [kTile][kLdSum]
-  Bf16* rounded;  // [kTile][kLdScore]
-  int row, column;
+/// A block's part of a walk.
+template <class Form>
+struct Walker {
+  static constexpr int kDim = Form::kDim, kTiles = Form::kTiles, kAcross = kColumns / kTile;
+  static constexpr int kLd = Bf16Rows<kDim>::kLd, kLdB = Bf16Rows<kColumns>::kLd;
 
-  __device__ Warp(float* tiles, Bf16* scores) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    tile = tiles + warp * kTile * kLdSum;
-    rounded = scores + warp * kTile * kLdScore;
-    row = lane % kTile;
-    column = lane / kTile * (kTile / 2);
+  const Walk<float>& w;
+  const Head<float> head;
+  const int64_t column;  // the block's first
+  Shared<Form>* const shared;
+  const Weights<float> by;
+  const TileView tile;
+  const int line;       // the warp's first row of X
+  const int row, side;  // the warp's first row and column of the chunk's outputs
+
+  __device__ Walker(const Walk<float>& walk, const Head<float>& of, int64_t number, Shared<Form>* memory)
+      : w(walk),
+        head(of),
+        column(number * kColumns),
+        shared(memory),
+        by{memory->by_a, memory->by_b, memory->by_c, memory->e_a, memory->e_c},
+        tile(memory->tiles[threadIdx.x / 32]),
+        line(threadIdx.x / 32 * kTile),
+        row(kTiles == kAcross ? line : line % kChunk),
+        side(kTiles == kAcross ? 0 : line / kChunk * kTiles * kTile) {}
+
+  /// Tiles across a row of a and c. Known when compiled, the loops over them are unrolled: for 128, too many registers.
+  __device__ int depth() const { return (kDim == 64 ? kDim : static_cast<int>(w.a.width) + kTile - 1) / kTile; }
+
+  /// The tile that is looked at is X's, in the warp's rows and column m: into the copy.
+  __device__ void round_state(int m) const {
+    const int first = (line + tile.row) * kLdB + m * kTile + tile.column;
+    for (int j = 0; j < TileView::kOwn; ++j) {
+      const Bf16 rounded = __float2bfloat16(tile.at(j)),
+                 rest = __float2bfloat16(tile.at(j) - __bfloat162float(rounded));
+      shared->x[first + j] = rounded;
+      shared->rest[first + j] = rest;
+    }
   }
-  __device__ float& at(int j) const { return tile[row * kLdSum + column + j]; }
-  __device__ void put(const Sums& sums) const {
-    __syncwarp();
-    wm::store_matrix_sync(tile, sums, kLdSum, wm::mem_row_major);
-    __syncwarp();
-  }
-  /// A row's sum, of both its lanes.
-  __device__ static float both(float sum) { return sum + __shfl_xor_sync(0xffffffffu, sum, kTile); }
-};
-#endif
 
-__global__ void __launch_bounds__(kWarps * 32, 4) tiles_kernel(Walks<float> all) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  CUDA_SHARED(Shared, shared, [1]);
-  Bf16 *const q = shared->q, *const k = shared->k, *const v = shared->v, *const s = shared->s;
-  float *const z = shared->z, *const by_q = shared->by_q, *const by_k = shared->by_k;
-  const Walk<float>& w = all.walk[0];
-  const int64_t across = (w.b.width + kColumns - 1) / kColumns, blocks = w.cut.count * across;
-  const int64_t number = blockIdx.x / blocks, place = blockIdx.x % blocks;
-  const int64_t segment = place / across, first = place % across * kColumns;
-  const Head<float> head(number, all.heads, all.smallest);
-  const int thread = threadIdx.x, begin_row = thread / 32 * kTile;
-  const Warp warp(shared->tiles, shared->scores);
-  const float* const state = w.states.data ? w.states.of(number, w.each ? segment : 0) : nullptr;
-  const bool has_denominator = w.beside == Beside::denominator;
-
-  Sums own[kTiles];  // the state's rows begin_row ...
-  const auto round_state = [&](int m) {
-    for (int j = 0; j < kTile / 2; ++j) {
-      const Bf16 rounded = __float2bfloat16(warp.at(j));
-      s[(begin_row + warp.row) * kLd + m * kTile + warp.column + j] = rounded;
-    }
-  };
-  UNROLL for (int m = 0; m < kTiles; ++m) {
-    const int64_t d = begin_row + warp.row, column = first + m * kTile + warp.column;
-    __syncwarp();
-    for (int j = 0; j < kTile / 2; ++j) {
-      const bool is_in = state && d < w.a.width && column + j < w.b.width;
-      warp.at(j) = is_in ? state[d * w.b.width + column + j] : 0.f;
-    }
-    __syncwarp();
-    wm::load_matrix_sync(own[m], warp.tile, kLdSum, wm::mem_row_major);
-    round_state(m);
-  }
-  if (thread < kDim) z[thread] = state && thread < w.a.width ? state[w.a.width * w.b.width + thread] : 0.f;
-
-  const int64_t begin = segment * w.cut.length;
-  const int64_t end = begin + w.cut.length < w.cut.rows ? begin + w.cut.length : w.cut.rows;
-  for (int64_t t = begin; t < end; t += kChunk) {
-    const Chunk chunk{t, 1, end - t < kChunk ? end - t : kChunk};
-    if (thread < kChunk) {
-      by_q[thread] = thread < chunk.n ? head.weight(w.c, t + thread) : 0.f;
-      by_k[thread] = w.causal && thread < chunk.n ? head.weight(w.a, t + thread) : 0.f;
-    }
-    __syncthreads();
-    stage(w.c, head, chunk, by_q, 0, q);
-    if (w.causal) {
-      stage(w.a, head, chunk, by_k, 0, k);
-      stage(w.b, head, chunk, by_k, first, v);
-    }
-    __syncthreads();
-
-    Sums out[kTiles];
-    const Bf16* const q_rows = q + begin_row * kLd;
-    UNROLL for (int m = 0; m < kTiles; ++m) {
-      wm::fill_fragment(out[m], 0.f);
-      multiply<Left, Right>(out[m], q_rows, kTile, s + m * kTile, kTile * kLd);
-    }
-    float sum = 0;
-    if (has_denominator)
-      for (int d = warp.column * 4; d < warp.column * 4 + kDim / 2; ++d)
-        sum += __bfloat162float(q_rows[warp.row * kLd + d]) * z[d];
-    for (int keys = 0; w.causal && keys <= begin_row; keys += kTile) {
-      Sums products;
-      wm::fill_fragment(products, 0.f);
-      multiply<Left, TurnedRight>(products, q_rows, kTile, k + keys * kLd, kTile);
-      warp.put(products);
-      for (int j = 0; j < kTile / 2; ++j) {
-        const float score = keys < begin_row || warp.column + j <= warp.row ? warp.at(j) : 0.f;
-        sum += score;
-        const Bf16 rounded = __float2bfloat16(score);
-        warp.rounded[warp.row * kLdScore + warp.column + j] = rounded;
-      }
+  __device__ void load_state(const float* state, TileSums (&x)[kAcross]) const {
+    UNROLL for (int m = 0; m < kAcross; ++m) {
       __syncwarp();
-      Left left;
-      wm::load_matrix_sync(left, warp.rounded, kLdScore);
-      UNROLL for (int m = 0; m < kTiles; ++m) {
-        Right right;
-        wm::load_matrix_sync(right, v + keys * kLd + m * kTile, kLd);
-        wm::mma_sync(out[m], left, right, out[m]);
-      }
-    }
-    const int r = begin_row + warp.row;
-    const float total = Warp::both(sum);
-    const float denominator = by_q[r] == 0 ? 0.f : has_denominator ? total + w.eps : 1.f;
-    const bool none = abs(denominator) < head.smallest;
-    if (first == 0 && warp.column == 0 && r < chunk.n) w.d[head.number(w.cut.rows, t + r)] = denominator;
-    UNROLL for (int m = 0; m < kTiles; ++m) {
-      warp.put(out[m]);
-      if (r >= chunk.n) continue;
-      float* const to = head.row(w.y, t + r);
-      for (int j = 0; j < kTile / 2; ++j) {
-        const int64_t column = first + m * kTile + warp.column + j;
-        if (column < w.b.width) to[column] = none ? 0.f : warp.at(j) / denominator;
-      }
-    }
-    __syncthreads();
-    if (!w.causal) continue;
-    UNROLL for (int m = 0; m < kTiles; ++m) {
-      multiply<TurnedLeft, Right>(own[m], k + begin_row, kTile * kLd, v + m * kTile, kTile * kLd);
-      warp.put(own[m]);
+      for (int j = 0; j < TileView::kOwn; ++j)
+        tile.at(j) = of_state(w, state, line + tile.row, column + m * kTile + tile.column + j);
+      __syncwarp();
+      wm::load_matrix_sync(x[m], tile.memory.sums, TileView::kLd, wm::mem_row_major);
       round_state(m);
     }
-    if (thread < kDim) {
-      float more = 0;
-      for (int row = 0; row < kChunk; ++row) more += __bfloat162float(k[row * kLd + thread]);
-      z[thread] += more;
-    }
-    __syncthreads();
+    const int n = threadIdx.x;
+    if (w.beside == Beside::row && n < kColumns) shared->beside[n] = of_state_beside(w, state, column + n);
+    if (w.beside == Beside::denominator && n < kDim) shared->beside[n] = of_state_beside(w, state, int64_t{n});
   }
+
+  /// y = c X; of the denominators what comes from X, half a row a lane.
+  __device__ float multiply_state(TileSums (&y)[kTiles]) const {
+    const Bf16* const c = shared->c.at + row * kLd;
+    UNROLL for (int m = 0; m < kTiles; ++m) wm::fill_fragment(y[m], 0.f);
+    multiply<Left, Right>(depth(), y, c, kTile, kLd, shared->rest + side, kTile * kLdB, kLdB);
+    multiply<Left, Right>(depth(), y, c, kTile, kLd, shared->x + side, kTile * kLdB, kLdB);
+    float sum = 0;
+    if (w.beside != Beside::denominator) return sum;
+    const int first = tile.column == 0 ? 0 : kDim / 2;
+    for (int p = first; p < first + kDim / 2; ++p) sum += __bfloat162float(c[tile.row * kLd + p]) * shared->beside[p];
+    return sum;
+  }
+
+  /// y += mask(c a^T) b, a tile of scores after the other; of the denominators what comes from the chunk.
+  __device__ float multiply_scores(TileSums (&y)[kTiles]) const {
+    float sum = 0;
+    for (int key = 0; key <= row; key += kTile) {
+      TileSums scores[1];
+      wm::fill_fragment(scores[0], 0.f);
+      multiply<Left, TurnedRight>(depth(), scores, shared->c.at + row * kLd, kTile, kLd, shared->a.at + key * kLd,
+                                  kTile, kLd);
+      tile.put(scores[0]);
+      for (int j = 0; j < TileView::kOwn; ++j) {
+        float score = tile.at(j);
+        if (w.beside == Beside::row) score += by.e_c[row + tile.row] * by.e_a[key + tile.column + j];
+        if (key == row && tile.column + j > tile.row) score = 0;
+        const Bf16 rounded = __float2bfloat16(score);
+        tile.rounded(j) = rounded;
+        sum += __bfloat162float(rounded);  // of what b is multiplied by: the weights add up to 1
+      }
+      __syncwarp();
+      multiply<Left, Right>(1, y, tile.memory.rounded, 0, TileView::kLdRounded, shared->b.at + key * kLdB + side, 0,
+                            kLdB);
+    }
+    return sum;
+  }
+
+  /// sum: a lane's share of its row's denominator.
+  __device__ void store(const Chunk& chunk, const TileSums (&y)[kTiles], float sum) const {
+    const int r = row + tile.row;
+    const bool is_row = r < chunk.n;
+    const int64_t t = chunk(is_row ? r : 0);
+    const float weight = by.c[r], all = TileView::both(sum);
+    const float d = weight == 0 ? 0.f : w.beside == Beside::denominator ? all + w.eps : 1.f;
+    if (w.d && column + side + tile.column == 0 && is_row) w.d[head.number(w.cut.rows, t)] = d;
+    const OutputRow<float> to(w, head, t, column, weight, d);
+    UNROLL for (int m = 0; m < kTiles; ++m) {
+      tile.put(y[m]);
+      for (int j = 0; is_row && j < TileView::kOwn; ++j) {
+        const int n = side + m * kTile + tile.column + j;
+        float value = tile.at(j);
+        if (w.beside == Beside::row) value += by.e_c[r] * shared->beside[n];
+        if (column + n < w.b.width) to.put(n, value);
+      }
+    }
+  }
+
+  /// What the chunk adds to the thread's number beside X.
+  __device__ float sum_beside() const {
+    float sum = 0;
+    const int n = threadIdx.x;
+    if (w.beside == Beside::row && n < kColumns)
+      for (int r = 0; r < kChunk; ++r) sum += by.e_a[r] * __bfloat162float(shared->b.at[r * kLdB + n]);
+    if (w.beside == Beside::denominator && n < kDim)
+      for (int r = 0; r < kChunk; ++r) sum += __bfloat162float(shared->a.at[r * kLd + n]);
+    return sum;
+  }
+
+  /// X += a^T b
+  __device__ void add_to_state(TileSums (&x)[kAcross], float more) const {
+    multiply<TurnedLeft, Right>(kBands, x, shared->a.at + line, kTile * kLd, kLd, shared->b.at, kTile * kLdB, kLdB);
+    UNROLL for (int m = 0; m < kAcross; ++m) {
+      tile.put(x[m]);
+      round_state(m);
+    }
+    const int n = threadIdx.x;
+    if (n < (w.beside == Beside::row ? kColumns : w.beside == Beside::denominator ? kDim : 0))
+      shared->beside[n] += more;
+  }
+
+  __device__ void run(const float* state, int64_t segment) const {
+    TileSums x[kAcross];  // the warp's rows of X
+    load_state(state, x);
+    each_chunk(w, segment, kChunk, [&](const Chunk& chunk) {
+      by.find(w, head, chunk, kChunk);
+      __syncthreads();
+      stage(w.c, head, chunk, by.c, 0, shared->c);
+      if (w.causal) {
+        stage(w.a, head, chunk, by.a, 0, shared->a);
+        stage(w.b, head, chunk, by.b, column, shared->b);
+      }
+      __syncthreads();
+      TileSums y[kTiles];
+      float sum = multiply_state(y), more = 0;
+      if (w.causal) {
+        sum += multiply_scores(y);
+        more = sum_beside();
+      }
+      store(chunk, y, sum);
+      __syncthreads();
+      if (w.causal) add_to_state(x, more);
+    });
+  }
+};
+template <class Form>
+constexpr size_t kShared = sizeof(Shared<Form>);
+#else
+template <class Form>
+constexpr size_t kShared = 0;
 #endif
+
+/// Two blocks of 256 threads, or four of 128, at least.
+template <class Form>
+__global__ void __launch_bounds__(Form::kThreads, 512 / Form::kThreads) tiles_kernel(Walks<float> all, int64_t blocks) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  CUDA_DYNAMIC_SHARED(Shared<Form>, shared);
+  const Part<float> part(all, blocks, kColumns);
+  const Walk<float>& w = all.walk[part.which];
+  const Walker<Form> walker(w, Head<float>(part.number, all.heads, all.smallest), part.tile, shared);
+  walker.run(part.state(w), part.segment);
+#endif
+}
+
+template <class Form>
+void run_tiles(const Walks<float>& all) {
+  static const bool allowed = (allow_shared(tiles_kernel<Form>, kShared<Form>), true);
+  static_cast<void>(allowed);
+  const int64_t blocks = blocks_of(all, kColumns);
+  run(tiles_kernel<Form>, static_cast<unsigned>(all.batch * all.heads * blocks), Form::kThreads, kShared<Form>, all,
+      blocks);
 }
 
 }  // namespace
 
-bool walk_tiles(const Walks<float>& all) {
+bool fits_tiles(int64_t width) {
   static const bool has_tiles = [] {
     cudaDeviceProp properties;
     check(cudaGetDeviceProperties(&properties, 0), "device properties");
     return properties.major >= 8;
   }();
-  const Walk<float>& w = all.walk[0];
-  if (!has_tiles || w.a.width > kDim || w.b.width == 0) return false;
-  const int64_t blocks = w.cut.count * ((w.b.width + kColumns - 1) / kColumns);
-  run(tiles_kernel, static_cast<unsigned>(all.batch * all.heads * blocks), kWarps * 32, 0, all);
-  return true;
+  return has_tiles && width <= 128;
+}
+
+Walks<float> walk_tiles(const Walks<float>& all) {
+  Walks<float> narrow = all, wide = all, others = all;
+  narrow.count = wide.count = others.count = 0;
+  for (int64_t i = 0; i < all.count; ++i) {
+    const int64_t width = all.walk[i].a.width;
+    Walks<float>& to = !fits_tiles(width) ? others : width > 64 ? wide : narrow;
+    to.walk[to.count++] = all.walk[i];
+  }
+  if (narrow.count > 0) run_tiles<TileForm<64>>(narrow);
+  if (wide.count > 0) run_tiles<TileForm<128>>(wide);
+  return others;
 }
 
 }  // namespace linnet::cuda

@@ -1,6 +1,6 @@
 // The walk of linear attention over a segment on a GPU: a block a segment and tile of columns, chunk after chunk, with
 // X in shared memory all the way. The rows of c and a come in pieces, so that they may be as wide as they like.
-#include "linnet/ops/linear_attention_scan.h"
+#include "linnet/ops/linear_attention_part.h"
 
 namespace linnet::cuda {
 namespace {
@@ -16,11 +16,6 @@ struct Form {
   static constexpr bool kShared = kShared_;
 
   LINNET_FN static int64_t depth(int64_t width) { return (width + kPiece - 1) / kPiece * kPiece; }
-  LINNET_FN static int64_t tiles(int64_t width) { return width > 0 ? (width + kColumns - 1) / kColumns : 1; }
-  template <class T>
-  LINNET_FN static int64_t blocks(const Walk<T>& w) {
-    return w.cut.count * tiles(w.b.width);
-  }
   static int64_t shared(int64_t depth) {  // numbers
     return kRows * (kLd + kColumns) + 6 * kRows + (kShared ? large(depth) : 0);
   }
@@ -40,7 +35,8 @@ struct Walker {
   const int64_t depth;
   // A thread's rows i, i + 1, ... and columns j, j + 1, ... of y; columns `key` ... of the scores.
   const int i, j, key;
-  T *pieces, *b, *beside, *by_a, *by_b, *by_c, *e_a, *e_c, *d, *x;
+  T *pieces, *b, *beside, *d, *x;
+  Weights<T> by;
 
   __device__ Walker(const Walk<T>& walk, const Head<T>& of, int64_t tile, T* memory, T* large)
       : w(walk),
@@ -52,42 +48,23 @@ struct Walker {
         key(threadIdx.x % Form::kSide * kI) {
     pieces = memory;           // [kPiece][kLd] of c, and of a; then the scores, [kRows][kLd], a row a key
     b = pieces + kRows * kLd;  // [kRows][kColumns]
-    by_a = b + kRows * kColumns;
-    by_b = by_a + kRows;
-    by_c = by_b + kRows;
-    e_a = by_c + kRows;
-    e_c = e_a + kRows;
-    d = e_c + kRows;
+    by.a = b + kRows * kColumns;
+    by.b = by.a + kRows;
+    by.c = by.b + kRows;
+    by.e_a = by.c + kRows;
+    by.e_c = by.e_a + kRows;
+    d = by.e_c + kRows;
     x = Form::kShared ? d + kRows : large;  // [depth][kColumns]
     beside = x + depth * kColumns;          // [kColumns]: X's one row more; or [depth]: its one column more
   }
 
   __device__ void load_state(const T* state) const {
-    const int64_t rows = w.a.width, columns = w.b.width;
-    for (int64_t at = threadIdx.x; at < depth * kColumns; at += Form::kThreads) {
-      const int64_t p = at / kColumns, m = column + at % kColumns;
-      T value = 0;
-      if (state && p < rows && m < columns) value = state[w.turned ? m * rows + p : p * columns + m];
-      x[at] = value;
-    }
+    for (int64_t at = threadIdx.x; at < depth * kColumns; at += Form::kThreads)
+      x[at] = of_state(w, state, at / kColumns, column + at % kColumns);
     if (w.beside == Beside::nothing) return;
     const bool is_row = w.beside == Beside::row;
-    const int64_t n = is_row ? kColumns : depth, first = is_row ? column : 0, all = is_row ? columns : rows;
-    for (int64_t at = threadIdx.x; at < n; at += Form::kThreads)
-      beside[at] = state && first + at < all ? state[rows * columns + first + at] : T(0);
-  }
-
-  __device__ void find_weights(const Chunk& chunk) const {
-    const int r = threadIdx.x;
-    if (r >= kRows) return;
-    const bool is_row = r < chunk.n;
-    const int64_t t = chunk(r);
-    by_c[r] = is_row ? head.weight(w.c, t) : T(0);
-    if (w.beside == Beside::row) e_c[r] = !is_row ? T(0) : w.e_c ? w.e_c[head.number(w.cut.rows, t)] : T(1);
-    if (!w.causal) return;
-    by_a[r] = is_row ? head.weight(w.a, t) : T(0);
-    by_b[r] = is_row ? head.weight(w.b, t) : T(0);
-    if (w.beside == Beside::row) e_a[r] = !is_row ? T(0) : w.e_a ? w.e_a[head.number(w.cut.rows, t)] : T(1);
+    const int64_t n = is_row ? kColumns : depth, first = is_row ? column : 0;
+    for (int64_t at = threadIdx.x; at < n; at += Form::kThreads) beside[at] = of_state_beside(w, state, first + at);
   }
 
   /// X += a^T b for a piece's rows of X, and so for the column beside it.
@@ -108,8 +85,8 @@ struct Walker {
   __device__ T multiply_pieces(const Chunk& chunk, T (&y)[kI][kJ], T (&scores)[kI][kI]) const {
     T *const c = pieces, *const a = pieces + kPiece * kLd, denominator = 0;
     for (int64_t first = 0; first < depth; first += kPiece) {
-      stage<kRows, kPiece, true>(w.c, head, chunk, by_c, first, c, kLd);
-      if (w.causal) stage<kRows, kPiece, true>(w.a, head, chunk, by_a, first, a, kLd);
+      stage<kRows, kPiece, true>(w.c, head, chunk, by.c, first, c, kLd);
+      if (w.causal) stage<kRows, kPiece, true>(w.a, head, chunk, by.a, first, a, kLd);
       __syncthreads();
       multiply(kPiece, c + i, kLd, x + first * kColumns + j, kColumns, y);
       if (w.beside == Beside::denominator && threadIdx.x < kRows)
@@ -130,7 +107,7 @@ struct Walker {
         T of_key[kI];
         UNROLL for (int r = 0; r < kI; ++r) {
           of_key[r] = scores[r][k];
-          if (w.beside == Beside::row) of_key[r] += e_c[i + r] * e_a[key + k];
+          if (w.beside == Beside::row) of_key[r] += by.e_c[i + r] * by.e_a[key + k];
         }
         write(of_key, pieces + (key + k) * kLd + i);
       }
@@ -154,12 +131,12 @@ struct Walker {
   __device__ void multiply_row_beside(T (&y)[kI][kJ]) const {
     T row[kJ];
     read(beside + j, row);
-    UNROLL for (int r = 0; r < kI; ++r) UNROLL for (int m = 0; m < kJ; ++m) y[r][m] += e_c[i + r] * row[m];
+    UNROLL for (int r = 0; r < kI; ++r) UNROLL for (int m = 0; m < kJ; ++m) y[r][m] += by.e_c[i + r] * row[m];
     if (!w.causal) return;
     __syncthreads();
     if (threadIdx.x >= kColumns) return;
     T sum = beside[threadIdx.x];
-    for (int r = 0; r < kRows; ++r) sum += e_a[r] * b[r * kColumns + threadIdx.x];
+    for (int r = 0; r < kRows; ++r) sum += by.e_a[r] * b[r * kColumns + threadIdx.x];
     beside[threadIdx.x] = sum;
   }
 
@@ -167,7 +144,7 @@ struct Walker {
   __device__ void give_denominator(const Chunk& chunk, T sum) const {
     const int r = threadIdx.x;
     if (r < kRows) {
-      const T value = by_c[r] == 0 ? T(0) : w.beside == Beside::denominator ? sum + w.eps : T(1);
+      const T value = by.c[r] == 0 ? T(0) : w.beside == Beside::denominator ? sum + w.eps : T(1);
       d[r] = value;
       if (column == 0 && r < chunk.n) w.d[head.number(w.cut.rows, chunk(r))] = value;
     }
@@ -177,37 +154,24 @@ struct Walker {
   __device__ void store(const Chunk& chunk, const T (&y)[kI][kJ]) const {
     UNROLL for (int r = 0; r < kI; ++r) {
       if (i + r >= chunk.n) continue;
-      const int64_t t = chunk(i + r);
-      T over = w.d ? d[i + r] : w.over ? w.over[head.number(w.cut.rows, t)] : T(1);
-      const bool none = by_c[i + r] == 0 || abs(over) < head.smallest;
-      T* const to = head.row(w.y, t) + column;
-      const T* const slopes = w.slope_of.data ? head.row(w.slope_of, t) + column : nullptr;
-      UNROLL for (int m = 0; m < kJ; ++m) {
-        if (column + j + m >= w.b.width) continue;
-        T value = none ? T(0) : y[r][m] / over;
-        if (slopes && !none) value *= slope(w.slope_map, phi(w.slope_map, slopes[j + m]));
-        to[j + m] = value;
-      }
+      const OutputRow<T> to(w, head, chunk(i + r), column, by.c[i + r], w.d ? d[i + r] : T(1));
+      UNROLL for (int m = 0; m < kJ; ++m) if (column + j + m < w.b.width) to.put(j + m, y[r][m]);
     }
   }
 
   __device__ void run(int64_t segment) const {
-    const int64_t begin = segment * w.cut.length;
-    const int64_t end = begin + w.cut.length < w.cut.rows ? begin + w.cut.length : w.cut.rows;
-    for (int64_t done = begin; done < end; done += kRows) {
-      const int64_t n = end - done < kRows ? end - done : kRows;
-      const Chunk chunk = w.up ? Chunk{done, 1, n} : Chunk{end - 1 - (done - begin), -1, n};
+    each_chunk(w, segment, kRows, [&](const Chunk& chunk) {
       T y[kI][kJ] = {}, scores[kI][kI] = {};
-      find_weights(chunk);
+      by.find(w, head, chunk, kRows);
       __syncthreads();
-      if (w.causal) stage<kRows, kColumns, false>(w.b, head, chunk, by_b, column, b, kColumns);
+      if (w.causal) stage<kRows, kColumns, false>(w.b, head, chunk, by.b, column, b, kColumns);
       T sum = multiply_pieces(chunk, y, scores);
       if (w.causal) sum += multiply_scores(y, scores);
       if (w.beside == Beside::row) multiply_row_beside(y);
       if (w.d) give_denominator(chunk, sum);
       store(chunk, y);
       __syncthreads();
-    }
+    });
   }
 };
 
@@ -215,24 +179,18 @@ template <class Form, class T>
 __global__ void __launch_bounds__(Form::kThreads)
     walk_kernel(Walks<T> all, int64_t blocks, T* large, int64_t large_step) {
   CUDA_DYNAMIC_SHARED(T, memory);
-  const int64_t number = blockIdx.x / blocks;
-  int64_t place = blockIdx.x % blocks;
-  int which = 0;
-  for (; which + 1 < all.count && place >= Form::blocks(all.walk[which]); ++which)
-    place -= Form::blocks(all.walk[which]);
-  const Walk<T>& w = all.walk[which];
-  const int64_t tiles = Form::tiles(w.b.width), segment = place / tiles;
-  const Walker<Form, T> walker(w, Head<T>(number, all.heads, all.smallest), place % tiles, memory,
+  const Part<T> part(all, blocks, Form::kColumns);
+  const Walk<T>& w = all.walk[part.which];
+  const Walker<Form, T> walker(w, Head<T>(part.number, all.heads, all.smallest), part.tile, memory,
                                large + blockIdx.x * large_step);
-  walker.load_state(w.states.data ? w.states.of(number, w.each ? segment : 0) : nullptr);
-  walker.run(segment);
+  walker.load_state(part.state(w));
+  walker.run(part.segment);
 }
 
 template <class Form, class T>
 void run_walk(const Walks<T>& all, int64_t widest) {
-  int64_t blocks = 0;
-  for (int i = 0; i < all.count; ++i) blocks += Form::blocks(all.walk[i]);
-  const int64_t number = all.batch * all.heads * blocks, depth = Form::depth(widest);
+  const int64_t blocks = blocks_of(all, Form::kColumns), number = all.batch * all.heads * blocks;
+  const int64_t depth = Form::depth(widest);
   const int64_t large_step = Form::kShared ? 0 : Form::large(depth);
   Scratch<T> large(number * large_step);
   static const bool allowed = (allow_shared(walk_kernel<Form, T>, kMostShared), true);
@@ -250,6 +208,7 @@ bool fits(int64_t widest) {
 
 template <class T>
 void walk(const Walks<T>& all) {
+  if (all.count == 0) return;
   int64_t widest = 0, columns = 0, rows = 0;
   for (int i = 0; i < all.count; ++i) {
     const Walk<T>& w = all.walk[i];

@@ -56,9 +56,10 @@ set_tests_properties(cuda_without_gpu PROPERTIES ENVIRONMENT "CUDA_ON_CPU_DEVICE
 # it was. The thread sanitizer is slow: it gets the small ones.
 set(small_tests *ops/test_kernels_cuda.cpp *optim/test_clip.cpp *optim/test_update.cpp)
 set(kernel_tests ${small_tests} *ops/test_softmax.cpp *ops/test_layer_norm.cpp *ops/test_cross_entropy.cpp
-  *ops/test_dropout.cpp *ops/test_embedding.cpp *ops/test_reduce.cpp *ops/test_cumsum.cpp *ops/test_shape_ops.cpp *ops/test_matmul.cpp
-  *ops/test_elementwise.cpp *ops/test_linear_attention_cuda.cpp *ops/test_softmax_attention_cuda.cpp
-  *ops/test_lsh_attention_cuda.cpp *ops/test_clustered_attention_cuda.cpp *models/test_sampling.cpp)
+  *ops/test_dropout.cpp *ops/test_embedding.cpp *ops/test_reduce.cpp *ops/test_cumsum.cpp *ops/test_shape_ops.cpp
+  *ops/test_matmul.cpp *ops/test_elementwise.cpp *ops/test_linear_attention_cuda.cpp
+  *ops/test_linear_attention_bf16_cuda.cpp *ops/test_softmax_attention_cuda.cpp *ops/test_lsh_attention_cuda.cpp
+  *ops/test_clustered_attention_cuda.cpp *models/test_sampling.cpp)
 # linnet_add_kernel_tests(group program files settings...): one entry a file.
 function(linnet_add_kernel_tests group program files)
   foreach(file IN LISTS files)

@@ -98,6 +98,20 @@ TEST_CASE("kernels on cuda: linear attention from a state to a state, and its st
   CHECK(test::deviation(out[1], out[0]) < 1e-5);
 }
 
+TEST_CASE("kernels on cuda: linear attention on tensor cores, of rows up to 64 wide and up to 128") {
+  if (!cuda_available()) return;
+  for (const int64_t width : {5, 70})
+    for (const bool causal : {true, false}) {
+      const std::vector<Tensor> x{draw_on_cpu({1, 150, 1, 5}, 1), draw_on_cpu({1, 150, 1, 5}, 2),
+                                  draw_on_cpu({1, 150, 1, width}, 3)};
+      const auto op = [&](const Leaves& leaves, Device) {
+        return linear_attention(leaves[0], leaves[1], leaves[2], {.causal = causal, .precision = Precision::bf16});
+      };
+      const std::vector<Tensor> wanted = test::run_on(Device::cpu, x, op), given = test::run_on(Device::cuda, x, op);
+      for (size_t i = 0; i < wanted.size(); ++i) CHECK(test::deviation(given[i], wanted[i]) < 0.02);
+    }
+}
+
 TEST_CASE("kernels on cuda: softmax attention in small and large tiles, and its step") {
   check({{1, 70, 1, 5}, {1, 70, 1, 5}, {1, 70, 1, 35}},
         [](const Leaves& x, Device) { return softmax_attention(x[0], x[1], x[2], {.causal = true}); });
