@@ -33,10 +33,9 @@ function(linnet_add_cuda_test name program files)
     ENVIRONMENT "LINNET_DEVICE=cuda;OMP_NUM_THREADS=1;${settings};${ARGN}")
 endfunction()
 
-# Not those of the CPU alone or of no device at all, and those that take minutes on the emulated device:
-# ops/test_clustered_attention_cuda.cpp has that op in smaller sizes.
+# Not those of the CPU alone or of no device at all, and those that take minutes on the emulated device.
 set(not_on_cuda "^(data|repo)/" "^core/test_(atomic_file|dispatch|few_rows|math|storage|threads)"
-  "^ops/test_linear_attention_threads" "^ops/test_clustered_attention\\.cpp"
+  "^ops/test_linear_attention_threads"
   "^models/test_(decode|generate_memory|steady_step)\\.cpp")
 list(JOIN not_on_cuda "|" not_on_cuda)
 set(device_tests ${test_sources})

@@ -4,13 +4,13 @@
 #include "linnet/ops/softmax_attention.h"
 #include "support/attention_run.h"
 #include "support/clustered_attention.h"
+#include "support/gradients.h"
 #include "support/levels.h"
 
 using namespace linnet;
 using test::all_zero;
 using test::AttentionRun;
 using test::clustered_by_definition;
-using test::kClusteredForms;
 using test::random_groups;
 using test::run_attention;
 
@@ -32,10 +32,16 @@ Tensor own_groups(const Shape& shape) {
   return Tensor::from(groups, shape);
 }
 
+struct Form {
+  int64_t topk;
+  bool causal;
+};
+const Form kForms[] = {{0, false}, {3, false}, {1000, false}, {3, true}, {1000, true}};
+
 }  // namespace
 
 TEST_CASE("clustered attention agrees with its definition: clustered, improved and causal") {
-  for (const auto& [topk, causal] : kClusteredForms)
+  for (const auto& [topk, causal] : kForms)
     for (const Dtype dtype : {Dtype::f32, Dtype::f64})
       for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{1, 1}, {7, 7}, {5, 68}, {68, 5}, {150, 150}})
         for (const int64_t clusters : {1, 4, 90})
@@ -60,6 +66,44 @@ TEST_CASE("clustered attention agrees with its definition: clustered, improved a
             CHECK(deviation(clustered_attention(q, k, v, options).value(), clustered_by_definition(q, k, v, options)) <
                   (dtype == Dtype::f32 ? 1e-5 : 1e-12));
           }
+}
+
+TEST_CASE("gradients of clustered attention") {
+  const KeyMask keys = KeyMask::array(Tensor::from<uint8_t>({0, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0}, {2, 7}));
+  const QueryMask queries = QueryMask::array(Tensor::from<uint8_t>({1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1}, {2, 7}));
+  for (const auto& [topk, causal] : kForms) {
+    CAPTURE(topk);
+    CAPTURE(causal);
+    const auto check = [topk = topk, causal = causal](const Shape& q, const Shape& k, const Shape& v,
+                                                      const KeyMask* km = nullptr, const QueryMask* qm = nullptr) {
+      const Tensor groups = random_groups(q.first(3), 3);
+      const ClusteredAttentionOptions options{
+          .clusters = 3, .topk = topk, .causal = causal, .keys = km, .queries = qm, .groups = &groups};
+      check_gradients("clustered_attention",
+                      [&](const auto& x) { return clustered_attention(x[0], x[1], x[2], options); },
+                      {draw(q, 1), draw(k, 2), draw(v, 3)});
+    };
+    for (const KeyMask* km : {static_cast<const KeyMask*>(nullptr), &keys})
+      for (const QueryMask* qm : {static_cast<const QueryMask*>(nullptr), &queries})
+        check({2, 7, 1, 2}, {2, 7, 1, 2}, {2, 7, 1, 3}, km, qm);
+    check({1, 150, 1, 3}, {1, 150, 1, 3}, {1, 150, 1, 2});
+    check({1, 0, 2, 3}, {1, 0, 2, 3}, {1, 0, 2, 3});
+    check({0, 3, 2, 3}, {0, 3, 2, 3}, {0, 3, 2, 3});
+    check({1, 3, 2, 0}, {1, 3, 2, 0}, {1, 3, 2, 2});
+    check({1, 3, 2, 2}, {1, 3, 2, 2}, {1, 3, 2, 0});
+    if (!causal) {
+      check({1, 3, 2, 2}, {1, 6, 2, 2}, {1, 6, 2, 2});
+      check({1, 3, 2, 2}, {1, 0, 2, 2}, {1, 0, 2, 2});
+      check({1, 0, 2, 2}, {1, 3, 2, 2}, {1, 3, 2, 2});
+    }
+    const Tensor groups = random_groups({2, 4, 2}, 3);
+    check_gradients("clustered_attention_qkv",
+                    [&, topk = topk, causal = causal](const auto& x) {
+                      return clustered_attention_qkv(
+                          x[0], {.clusters = 3, .topk = topk, .causal = causal, .groups = &groups});
+                    },
+                    {draw({2, 4, 3, 2, 2}, 1)});
+  }
 }
 
 TEST_CASE("clustered attention with every query a cluster of its own is softmax attention") {
@@ -90,7 +134,7 @@ TEST_CASE("clustered attention: a padded sample gives what it gives alone, and N
   for (Tensor* x : {&q, &k, &v})
     for (int64_t b = 0; b < 4; ++b)
       x->reshape({4 * time, 8}).slice(b * time + lengths[static_cast<size_t>(b)], (b + 1) * time).fill(NAN);
-  for (const auto& [topk, causal] : kClusteredForms) {
+  for (const auto& [topk, causal] : kForms) {
     CAPTURE(topk);
     CAPTURE(causal);
     Generator generator{5, 0, 0};

@@ -89,12 +89,6 @@ inline Tensor clustered_by_definition(const Tensor& q_all, const Tensor& k_all, 
   return out;
 }
 
-struct ClusteredForm {
-  int64_t topk;
-  bool causal;
-};
-inline constexpr ClusteredForm kClusteredForms[] = {{0, false}, {3, false}, {1000, false}, {3, true}, {1000, true}};
-
 /// i32 clusters, below `clusters`, of (batch, queries, heads); some may be empty.
 inline Tensor random_groups(const Shape& shape, int64_t clusters, uint64_t seed = 9) {
   Generator generator{seed, 0, 0};
