@@ -21,7 +21,7 @@ TEST_CASE("a machine without a GPU says so, and works on") {
     CHECK(message == "cuda: no CUDA-capable device is detected; use the device cpu");
   else  // in the words of the driver
     CHECK(message.starts_with("cuda: "));
-  CHECK(message.ends_with("; use the device cpu"));
+  CHECK(message.find("; use the device cpu") != std::string::npos);
   const Tensor here = Tensor::full({1}, 3, Dtype::f32, Device::cpu);
   CHECK(message_of([&] { here.to(Device::cuda); }) == message);
   CHECK(message_of([] { set_default_device(Device::cuda); }) == message);
