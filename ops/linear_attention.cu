@@ -43,7 +43,7 @@ Summed<T> summed(const LinearAttentionCall<T>& p, const Rows<T>& a, const Rows<T
 
 template <class T>
 void make_states(const LinearAttentionCall<T>& p, const Summed<T>* made, int count) {
-  TwoSums<T> all{{}, count, p.batch, p.heads, p.smallest};
+  TwoSums<T> all{count, p.batch, p.heads, p.smallest, {}};
   for (int i = 0; i < count; ++i) all.sums[i] = made[i].sums;
   sum_segments(all);
   for (int i = 0; i < count; ++i) scan(p.batch * p.heads, made[i].scan);
@@ -82,7 +82,7 @@ void forward(const LinearAttentionCallForward<T>& p) {
   w.y = output_rows(p, p.o);
   w.d = p.d;
   w.eps = p.eps;
-  walk_as_asked(p, Walks<T>{{w}, 1, p.batch, p.heads, p.smallest});
+  walk_as_asked(p, Walks<T>{1, p.batch, p.heads, p.smallest, {w}});
 }
 
 /// c_i = -(g_i . o_i), the gradient that reaches the denominator; 0 where it is none. A warp a query.
@@ -171,7 +171,7 @@ void backward(const LinearAttentionCallBackward<T>& p) {
   dv.cut = keys;
   dv.states = behind;
   dv.y = p.dv;
-  walk_as_asked(p, Walks<T>{{dq, dk, dv}, 3, p.batch, p.heads, p.smallest});
+  walk_as_asked(p, Walks<T>{3, p.batch, p.heads, p.smallest, {dq, dk, dv}});
 }
 
 }  // namespace

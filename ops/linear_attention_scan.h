@@ -71,15 +71,15 @@ struct Walk {
 constexpr int kMostWalks = 3;
 template <class T>
 struct Walks {
-  Walk<T> walk[kMostWalks];
   int64_t count, batch, heads;
   T smallest;
+  Walk<T> walk[kMostWalks];
 };
 template <class T>
 struct TwoSums {
-  Sums<T> sums[2];
   int64_t count, batch, heads;
   T smallest;
+  Sums<T> sums[2];
 };
 
 template <class T>

@@ -20,7 +20,8 @@ void launch_grid(const void* kernel, dim3 grid, dim3 block, size_t bytes, cudaSt
 bool is_device_argument(const void* p);
 /// The same for what a struct or a lambda holds: false where some 8 bytes of it are the address of host memory.
 bool holds_no_host_address(const void* object, size_t bytes);
-/// Padding holds whatever lay there.
+/// Padding holds whatever lay there, and is cleared. GCC 12 clears the wrong bytes behind an array of structs that have
+/// padding themselves: such an array stands last.
 template <class T>
 bool holds_no_host_address(T value) {
 #if __has_builtin(__builtin_clear_padding)
